@@ -1,0 +1,40 @@
+// Error: "this cannot go on". It names the file, the place in it and what was expected there. Thrown by readers and by
+// the command line; caught where a file can be skipped (the loader) and in cli/main.cc.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace ddx {
+
+// Where in a file something is: a byte offset for binary formats, a line (from 1) for text.
+struct Place {
+  std::optional<std::uint64_t> offset;
+  std::optional<std::uint64_t> line;
+};
+
+class Error : public std::runtime_error {
+ public:
+  Error(std::string path, Place place, const std::string& message)
+      : std::runtime_error(text(path, place, message)), path_(std::move(path)), place_(place) {}
+  explicit Error(const std::string& message) : std::runtime_error(message) {}
+
+  const std::string& path() const { return path_; }
+  const Place& place() const { return place_; }
+
+ private:
+  static std::string text(const std::string& path, const Place& place, const std::string& message) {
+    std::string where = path;
+    if (place.line) where += ":" + std::to_string(*place.line);
+    if (place.offset) where += " at byte " + std::to_string(*place.offset);
+    return where.empty() ? message : where + ": " + message;
+  }
+
+  std::string path_;
+  Place place_;
+};
+
+}  // namespace ddx

@@ -1,0 +1,25 @@
+#include "traces/formats/flight_recorder.h"
+#include "traces/formats/importer.h"
+#include "traces/formats/log.h"
+#include "traces/formats/nccl_ras.h"
+#include "traces/formats/ops.h"
+#include "traces/formats/tables.h"
+
+namespace ddx::formats {
+
+// The one list of formats. Where two score alike on a file, the earlier one reads it.
+const std::vector<Importer>& importers() {
+  static const std::vector<Importer> kImporters{
+      flight_recorder_pickle_importer(),
+      flight_recorder_json_importer(),
+      ops_importer(),
+      nccl_ras_json_importer(),
+      address_table_importer(),
+      env_table_importer(),
+      launch_file_importer(),
+      log_importer(),
+  };
+  return kImporters;
+}
+
+}  // namespace ddx::formats

@@ -1,0 +1,18 @@
+#include "traces/model/evidence.h"
+
+#include <utility>
+
+namespace ddx {
+
+void Evidence::merge(Evidence&& other) {
+  const auto shift = static_cast<std::uint32_t>(inputs.size());
+  for (Input& input : other.inputs) inputs.push_back(std::move(input));
+  for (LogEvent& event : other.events) {
+    event.input = InputId(event.input.value + shift);
+    events.push_back(std::move(event));
+  }
+  trace.merge(std::move(other.trace), shift);
+  diagnostics.merge(other.diagnostics);
+}
+
+}  // namespace ddx

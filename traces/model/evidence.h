@@ -1,0 +1,35 @@
+// Evidence: all that was read from what the user gave, in memory. Importers append to it, analyzers judge it.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/diagnostics.h"
+#include "base/rank_set.h"
+#include "traces/model/log_event.h"
+#include "traces/model/trace.h"
+
+namespace ddx {
+
+// One file (or standard input) as it was taken.
+struct Input {
+  std::string path;
+  std::string format;               // importer's name; "unknown": skipped; "launch": left for `ddx check`
+  RankSet ranks;                    // whom it speaks of, where that is known
+  std::optional<RankId> file_rank;  // the rank its name holds
+  std::string note;                 // why it was skipped or read in part; empty: whole
+  bool unreadable = false;
+};
+
+struct Evidence {
+  std::vector<Input> inputs;  // ordered by path
+  Trace trace;
+  std::vector<LogEvent> events;  // by input, then line
+  Diagnostics diagnostics;
+
+  // Appends all of `other`, its ids rewritten.
+  void merge(Evidence&& other);
+};
+
+}  // namespace ddx
