@@ -16,10 +16,14 @@ struct LoadOptions {
   unsigned threads = 0;  // 0: one a core
   // Called with (files done, files in all) from one thread at a time; may be empty.
   std::function<void(std::size_t, std::size_t)> progress;
+  // The formats to tell apart; null: the registry's. Must outlive the call.
+  const std::vector<Importer>* formats = nullptr;
 };
 
-// Throws Error only where a given path does not exist. An unreadable or unknown file becomes an Input with a note and a
-// diagnostic ("load.unreadable_file", "load.unknown_file").
+// Throws Error only where a given path does not exist. A file that could not be used becomes an Input with a note, and
+// is counted: "load.unreadable_file" (cannot be opened or read), "load.failed_file" (its reader gave up),
+// "load.unknown_file" (no format fits), "load.compressed_file", "load.empty_file". A file with two names is read once
+// ("load.same_file").
 Evidence load(const std::vector<std::string>& paths, const LoadOptions& options);
 
 }  // namespace ddx::formats

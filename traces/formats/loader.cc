@@ -1,0 +1,204 @@
+#include "traces/formats/loader.h"
+
+#include <algorithm>
+#include <array>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <new>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "base/error.h"
+#include "traces/formats/file_bytes.h"
+#include "traces/formats/file_walk.h"
+
+namespace ddx::formats {
+namespace {
+
+constexpr std::size_t kHead = 64 * 1024;
+constexpr unsigned kMaxThreads = 64;
+
+// "gzip" and kin: what packs the bytes; empty where nothing does.
+std::string_view packer_of(std::string_view head) {
+  struct Magic {
+    std::size_t at;
+    std::string_view bytes;
+    std::string_view name;
+  };
+  static constexpr std::array<Magic, 6> kMagic{{{0, "\x1f\x8b", "gzip"},
+                                                {0, "\x28\xb5\x2f\xfd", "zstd"},
+                                                {0, "\xfd\x37zXZ", "xz"},
+                                                {0, "BZh", "bzip2"},
+                                                {0, "PK\x03\x04", "zip"},
+                                                {257, "ustar", "tar"}}};
+  for (const Magic& magic : kMagic) {
+    if (head.size() >= magic.at && head.substr(magic.at).starts_with(magic.bytes)) return magic.name;
+  }
+  return {};
+}
+
+const Importer* importer_for(const std::vector<Importer>& formats, const std::string& path, std::string_view head) {
+  const Importer* best = nullptr;
+  Sniff score = Sniff::no;
+  for (const Importer& importer : formats) {
+    const Sniff s = importer.sniff(path, head);
+    if (s > score) {
+      score = s;
+      best = &importer;
+    }
+  }
+  return best;
+}
+
+void set_aside(Evidence& evidence, std::string note, std::string_view name, DiagnosticSeverity severity) {
+  Input& input = evidence.inputs.front();
+  evidence.diagnostics.count(name, severity, input.path + ": " + note);
+  input.note = std::move(note);
+}
+
+// Reads into `evidence`, which holds this file's Input alone.
+void read_into(Evidence& evidence, const LoadOptions& options) {
+  Input& input = evidence.inputs.front();
+  const FileBytes file(input.path);
+  const std::string_view bytes = file.view();
+  if (bytes.empty()) return set_aside(evidence, "empty file", "load.empty_file", DiagnosticSeverity::notice);
+  const std::string_view head = bytes.substr(0, kHead);
+  if (const std::string_view packer = packer_of(head); !packer.empty()) {
+    return set_aside(evidence, "compressed (" + std::string(packer) + "): unpack it first", "load.compressed_file",
+                     DiagnosticSeverity::data_loss);
+  }
+  const Importer* importer =
+      importer_for(options.formats != nullptr ? *options.formats : importers(), input.path, head);
+  if (importer == nullptr) {
+    return set_aside(evidence, "no format that ddx knows", "load.unknown_file", DiagnosticSeverity::notice);
+  }
+  input.format = importer->name;
+  importer->read({input.path, bytes}, options.import, evidence);
+}
+
+// What is left of a file that could not be used: its Input, and what its reader counted before it gave up.
+Evidence failed(Evidence&& evidence, std::string message) {
+  Evidence left;
+  left.inputs.push_back(std::move(evidence.inputs.front()));
+  left.diagnostics = std::move(evidence.diagnostics);
+  Input& input = left.inputs.front();
+  const bool opened = input.format != "unknown";
+  // The message of an Error begins with the path, which the Input has already.
+  const std::string prefix = input.path + ": ";
+  if (message.starts_with(prefix)) message.erase(0, prefix.size());
+  input.unreadable = true;
+  set_aside(left, std::move(message), opened ? "load.failed_file" : "load.unreadable_file",
+            DiagnosticSeverity::data_loss);
+  return left;
+}
+
+Evidence read_file(const std::string& path, const LoadOptions& options) {
+  Evidence evidence;
+  Input input;
+  input.path = path;
+  input.format = "unknown";
+  input.file_rank = rank_of_path(path, options.import);
+  evidence.inputs.push_back(std::move(input));
+  try {
+    read_into(evidence, options);
+    return evidence;
+  } catch (const std::bad_alloc&) {
+    return failed(std::move(evidence), "not enough memory to read it");
+  } catch (const std::exception& error) {
+    return failed(std::move(evidence), error.what());
+  }
+}
+
+// Threads take files in order and hand over what they read; it is merged in order of path as soon as its turn comes.
+// A thread does not run more than a window ahead of the merge, so that one slow file cannot make ddx hold all others.
+class Pool {
+ public:
+  Pool(const std::vector<std::string>& files, const LoadOptions& options, unsigned threads, Evidence& out)
+      : files_(files), options_(options), out_(out), ready_(std::size_t{threads} * 4) {}
+
+  void work() {
+    try {
+      while (const auto index = take()) {
+        Evidence read = read_file(files_[*index], options_);
+        hand_over(*index, std::move(read));
+      }
+    } catch (...) {
+      fail(std::current_exception());
+    }
+  }
+
+  void rethrow() const {
+    if (error_) std::rethrow_exception(error_);
+  }
+
+ private:
+  std::optional<std::size_t> take() {
+    std::unique_lock lock(mutex_);
+    if (next_ >= files_.size()) return std::nullopt;
+    const std::size_t index = next_++;
+    moved_.wait(lock, [&] { return error_ || index < merged_ + ready_.size(); });
+    if (error_) return std::nullopt;
+    return index;
+  }
+
+  void hand_over(std::size_t index, Evidence&& read) {
+    std::unique_lock lock(mutex_);
+    ready_[index % ready_.size()] = std::move(read);
+    if (merging_) return;
+    merging_ = true;
+    while (!error_ && ready_[merged_ % ready_.size()]) {
+      Evidence turn = std::move(*ready_[merged_ % ready_.size()]);
+      ready_[merged_ % ready_.size()].reset();
+      lock.unlock();  // only the merging thread touches out_: the others may hand over meanwhile
+      out_.merge(std::move(turn));
+      lock.lock();
+      ++merged_;
+      if (options_.progress) options_.progress(merged_, files_.size());
+      moved_.notify_all();
+    }
+    merging_ = false;
+  }
+
+  void fail(std::exception_ptr error) {
+    const std::lock_guard lock(mutex_);
+    if (!error_) error_ = std::move(error);
+    moved_.notify_all();
+  }
+
+  const std::vector<std::string>& files_;
+  const LoadOptions& options_;
+  Evidence& out_;
+  std::mutex mutex_;
+  std::condition_variable moved_;
+  std::vector<std::optional<Evidence>> ready_;  // a ring over the files from merged_ on
+  std::size_t next_ = 0;
+  std::size_t merged_ = 0;
+  bool merging_ = false;
+  std::exception_ptr error_;
+};
+
+}  // namespace
+
+Evidence load(const std::vector<std::string>& paths, const LoadOptions& options) {
+  Evidence evidence;
+  const std::vector<std::string> files = files_below(paths, evidence.diagnostics);
+  const unsigned wanted = options.threads == 0 ? std::thread::hardware_concurrency() : options.threads;
+  const auto useful = static_cast<unsigned>(std::min<std::size_t>(files.size(), kMaxThreads));
+  const unsigned threads = std::clamp(wanted, 1U, std::max(useful, 1U));
+  Pool pool(files, options, threads, evidence);
+  {
+    std::vector<std::jthread> helpers;
+    try {
+      for (unsigned i = 1; i < threads; ++i) helpers.emplace_back([&pool] { pool.work(); });
+    } catch (const std::system_error&) {
+      // The system gives no more threads: those that run, this one among them, do the work.
+    }
+    pool.work();
+  }
+  pool.rethrow();
+  return evidence;
+}
+
+}  // namespace ddx::formats
