@@ -197,7 +197,9 @@ TEST(Loader, UnreadableFileIsNoted) {
   const bool root = ::geteuid() == 0;
   if (root && ::seteuid(kNobody) != 0) GTEST_SKIP() << "root that cannot become nobody reads every file";
   const Evidence evidence = load_notes({folder.path()});
-  if (root) ASSERT_EQ(::seteuid(0), 0);
+  if (root) {
+    ASSERT_EQ(::seteuid(0), 0);
+  }
   EXPECT_TRUE(evidence.inputs[0].unreadable);
   EXPECT_THAT(evidence.inputs[0].note, HasSubstr("ermission"));
   EXPECT_EQ(evidence.diagnostics.count_of("load.unreadable_file"), 1U);
