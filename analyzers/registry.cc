@@ -1,9 +1,13 @@
 #include "analyzers/analyzer.h"
+#include "analyzers/judge.h"
+#include "analyzers/snapshot_judge.h"
 
 namespace ddx::analyzers {
 
 const std::vector<Analyzer>& analyzers() {
-  static const std::vector<Analyzer> kAnalyzers{};
+  static const std::vector<Analyzer> kAnalyzers{
+      {"calls", judge_snapshot},
+  };
   return kAnalyzers;
 }
 
@@ -12,7 +16,7 @@ std::vector<Finding> analyze(const Evidence& evidence) {
   for (const Analyzer& analyzer : analyzers()) {
     for (Finding& finding : analyzer.run(evidence)) findings.push_back(std::move(finding));
   }
-  return findings;
+  return settle(evidence, std::move(findings));
 }
 
 }  // namespace ddx::analyzers

@@ -1,0 +1,577 @@
+// What watchdog lines alone prove. For each group at most one finding: contradictions first (type, size), then ranks
+// that never enqueued the operation, then what can be said when all who speak agree.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "analyzers/liveness/liveness.h"
+#include "analyzers/liveness/watchdog_group.h"
+
+namespace ddx::analyzers {
+namespace {
+
+constexpr Nanos kShortTimeout = 60 * kSecond;  // below it a first step, a checkpoint or a compile may take longer
+constexpr std::size_t kMostClasses = 4;
+
+using Classes = std::map<std::string, std::vector<RankId>>;
+
+// The ranks outside the one class that holds more than half of them; all when there is none.
+RankSet minority(const Classes& classes) {
+  std::size_t total = 0;
+  for (const auto& [value, ranks] : classes) total += ranks.size();
+  std::vector<RankId> named;
+  for (const auto& [value, ranks] : classes) {
+    if (ranks.size() * 2 > total) continue;
+    named.insert(named.end(), ranks.begin(), ranks.end());
+  }
+  return RankSet(std::move(named));
+}
+
+std::string describe(const Classes& classes, const char* noun) {
+  std::vector<std::string> parts;
+  for (const auto& [value, ranks] : classes) {
+    parts.push_back(fmt::format("{} {} on {}", value, noun, RankSet(ranks).label(6)));
+  }
+  return join_words(parts, kMostClasses);
+}
+
+Finding start(const WatchdogGroup& group, const char* code, Severity severity, Confidence confidence) {
+  Finding finding;
+  finding.code = code;
+  finding.severity = severity;
+  finding.confidence = confidence;
+  if (!group.name.empty()) finding.subjects.push_back("group " + group.name);
+  finding.subjects.push_back(fmt::format("seq {}", group.seq));
+  return finding;
+}
+
+std::string op_at(const WatchdogGroup& group) {
+  for (const WatchdogVoice& voice : group.voices) {
+    if (const auto* timeout = voice.timeout_at(group.seq)) return timeout->fact->op_type;
+  }
+  return "an operation";
+}
+
+// Cites `wanted` first, then a few of the others.
+void cite_voices(const Evidence& evidence, const WatchdogGroup& group, const RankSet& wanted, Finding& finding) {
+  for (const bool chosen : {true, false}) {
+    std::size_t cited = 0;
+    for (const WatchdogVoice& voice : group.voices) {
+      if (wanted.contains(voice.rank) != chosen || cited >= 5) continue;
+      const auto* timeout = voice.timeout_at(group.seq);
+      cite(finding, evidence, timeout != nullptr ? *timeout->event : voice.event());
+      if (voice.status) cite(finding, evidence, *voice.status->event);
+      ++cited;
+    }
+  }
+}
+
+void tell_unseen(const WatchdogGroup& group, Finding& finding) {
+  const RankSet unseen = group.unseen();
+  if (unseen.empty()) return;
+  finding.explanation +=
+      fmt::format("Nothing is here from {}{}.\n", unseen.label(),
+                  group.members_assumed ? " (assumed from the numbering; the world size is not stated)" : "");
+}
+
+// Heartbeat lines come N s after the first time-out because the process is being taken down.
+void tell_heartbeats(const Evidence& evidence, const WatchdogGroup& group, Finding& finding) {
+  const LogEvent* first = nullptr;
+  for (const WatchdogVoice& voice : group.voices) {
+    if (first == nullptr || elapsed(*first, voice.event()).value_or(0) < 0) first = &voice.event();
+  }
+  for (const auto& [event, fact] : seen<HeartbeatStuck>(evidence)) {
+    const auto later = first != nullptr ? elapsed(*first, *event) : std::nullopt;
+    cite(finding, evidence, *event);
+    const Nanos slack = 15 * kSecond + fact->stuck_for / 20;
+    const bool exact = later && *later >= fact->stuck_for - slack && *later <= fact->stuck_for + slack;
+    finding.explanation += fmt::format(
+        "The heartbeat message ({} without progress{}) is a consequence: the watchdog of a process that is already "
+        "being "
+        "taken down. A longer heartbeat time-out would change nothing.\n",
+        format_duration(fact->stuck_for), exact ? ", and it comes just that long after the first time-out" : "");
+    return;
+  }
+}
+
+// ---- contradictions -------------------------------------------------------------------------------------------------
+
+// The odd rank has at `seq` what the others have one later (it skipped one), or the reverse (it has one more).
+std::optional<Finding> shifted_by_one(const Evidence& evidence, const WatchdogGroup& group, const RankSet& odd) {
+  const auto same = [](const Seen<WatchdogTimeout>* a, const Seen<WatchdogTimeout>* b) {
+    return a != nullptr && b != nullptr && a->fact->op_type == b->fact->op_type &&
+           a->fact->numel_in == b->fact->numel_in && a->fact->numel_out == b->fact->numel_out;
+  };
+  if (odd.empty() || odd.size() * 2 >= group.voices.size()) return std::nullopt;
+  bool skipped = true;
+  bool extra = true;
+  for (const WatchdogVoice& mine : group.voices) {
+    if (!odd.contains(mine.rank)) continue;
+    for (const WatchdogVoice& theirs : group.voices) {
+      if (odd.contains(theirs.rank)) continue;
+      skipped = skipped && same(mine.timeout_at(group.seq), theirs.timeout_at(group.seq + 1));
+      extra = extra && same(mine.timeout_at(group.seq + 1), theirs.timeout_at(group.seq));
+    }
+  }
+  if (skipped == extra) return std::nullopt;
+  Finding finding = start(group, "rank-skipped", Severity::error, Confidence::medium);
+  finding.ranks = odd;
+  finding.victims = group.speakers.without(odd);
+  finding.summary = fmt::format("{} {} one operation before seq {} of {}", odd.label(4),
+                                skipped ? "skipped" : "ran one more:", group.seq, group.label());
+  if (extra) {
+    finding.summary = fmt::format("{} ran one operation more than the others, at seq {} of {}", odd.label(4), group.seq,
+                                  group.label());
+  }
+  finding.explanation = fmt::format("At seq {} {} {} what the other ranks have {}: moved by one, the lists agree.\n",
+                                    skipped ? group.seq : group.seq + 1, odd.label(), odd.size() == 1 ? "has" : "have",
+                                    skipped ? "one later" : "one earlier");
+  finding.advice = "Look for a branch that this rank takes differently before that operation.";
+  cite_voices(evidence, group, odd, finding);
+  return finding;
+}
+
+std::optional<Finding> type_mismatch(const Evidence& evidence, const WatchdogGroup& group) {
+  Classes classes;
+  for (const WatchdogVoice& voice : group.voices) {
+    const auto* timeout = voice.timeout_at(group.seq);
+    if (timeout == nullptr || timeout->fact->op_type.empty()) continue;
+    // The two ends of a point-to-point operation differ by right.
+    if (contains_text(timeout->fact->op_type, "send") || contains_text(timeout->fact->op_type, "recv")) continue;
+    classes[timeout->fact->op_type].push_back(voice.rank);
+  }
+  if (classes.size() < 2) return std::nullopt;
+  const RankSet odd = minority(classes);
+  if (auto skipped = shifted_by_one(evidence, group, odd)) return skipped;
+  Finding finding =
+      start(group, "mismatch-type", Severity::error,
+            odd.size() < group.speakers.size() && !group.name.empty() ? Confidence::high : Confidence::medium);
+  finding.ranks = odd;
+  finding.victims = group.speakers.without(odd);
+  finding.summary =
+      fmt::format("Different operations at seq {} of {}: {}", group.seq, group.label(), describe(classes, ""));
+  finding.explanation =
+      "The same sequence number of one group holds different operations on different ranks, so they "
+      "wait for each other.\n";
+  if (group.name.empty()) finding.explanation += "The lines do not name the group: they are taken to be of one.\n";
+  if (odd.size() == group.speakers.size()) finding.explanation += "No side has a majority: nobody is singled out.\n";
+  finding.advice = "Compare the code paths that lead these ranks to this operation.";
+  tell_unseen(group, finding);
+  cite_voices(evidence, group, odd, finding);
+  return finding;
+}
+
+std::optional<Finding> size_mismatch(const Evidence& evidence, const WatchdogGroup& group) {
+  Classes classes;
+  for (const WatchdogVoice& voice : group.voices) {
+    const auto* timeout = voice.timeout_at(group.seq);
+    const auto size = timeout != nullptr ? comparable_size(*timeout->fact) : std::nullopt;
+    if (size) classes[*size].push_back(voice.rank);
+  }
+  if (classes.size() < 2) return std::nullopt;
+  const RankSet odd = minority(classes);
+  if (auto skipped = shifted_by_one(evidence, group, odd)) return skipped;
+  const bool equal_sides = odd.size() == group.speakers.size();
+  Finding finding = start(group, "mismatch-size", Severity::error, equal_sides ? Confidence::medium : Confidence::high);
+  finding.ranks = odd;
+  finding.victims = group.speakers.without(odd);
+  finding.summary =
+      fmt::format("{} at seq {} has different sizes: {}", op_at(group), group.seq, describe(classes, "elements"));
+  finding.explanation = fmt::format(
+      "All these ranks timed out in the same operation (seq {} of {}), but not with the "
+      "same element counts, which must agree. It is not the network.\n",
+      group.seq, group.label());
+  if (equal_sides) finding.explanation += "No size has a majority: nobody is singled out.\n";
+  finding.advice =
+      "Make the tensor the same on all ranks: look at what shapes it there (last batch, padding, unused "
+      "parameters).";
+  tell_unseen(group, finding);
+  cite_voices(evidence, group, odd, finding);
+  return finding;
+}
+
+// All agree, on sizes that cannot be right.
+std::optional<Finding> wrong_ratio(const Evidence& evidence, const WatchdogGroup& group) {
+  for (const WatchdogVoice& voice : group.voices) {
+    const auto* timeout = voice.timeout_at(group.seq);
+    if (timeout == nullptr || !contains_text(timeout->fact->op_type, "base")) continue;
+    const auto size = implied_size(*timeout->fact);
+    if (!size) continue;
+    const bool wrong = *size == 0 || (group.size_stated && group.size && !group.name.empty() && *size != *group.size);
+    if (!wrong) return std::nullopt;
+    Finding finding = start(group, "mismatch-size", Severity::error, Confidence::medium);
+    finding.ranks = group.speakers;
+    finding.summary = fmt::format("{} at seq {}: {} in and {} out do not fit {} ranks", timeout->fact->op_type,
+                                  group.seq, format_count(timeout->fact->numel_in.value_or(0)),
+                                  format_count(timeout->fact->numel_out.value_or(0)),
+                                  group.size ? std::to_string(*group.size) : "any number of");
+    finding.explanation = "All ranks agree, and all are wrong: one side must be the other times the number of ranks.\n";
+    finding.advice = "Size the output (or input) buffer as the input (or output) times the group's size.";
+    cite_voices(evidence, group, group.speakers, finding);
+    return finding;
+  }
+  return std::nullopt;
+}
+
+// ---- who is missing -------------------------------------------------------------------------------------------------
+
+// Ranks with lines of their own in this evidence, about other things than this group.
+RankSet heard(const Evidence& evidence) {
+  std::vector<RankId> ranks;
+  for (const LogEvent& event : evidence.events) {
+    if (event.rank) ranks.push_back(*event.rank);
+  }
+  return RankSet(std::move(ranks));
+}
+
+// Ranks that lost a peer before their own time-out could come: they waited as well.
+RankSet lost_a_peer(const Evidence& evidence) {
+  std::vector<RankId> ranks;
+  for (const LogEvent& event : evidence.events) {
+    const auto* end = std::get_if<ProcessEnd>(&event.fact);
+    const bool lost = (end != nullptr && end->secondary) || std::holds_alternative<NetSocketError>(event.fact);
+    if (event.rank && lost) ranks.push_back(*event.rank);
+  }
+  return RankSet(std::move(ranks));
+}
+
+// One file holds the lines of all who speak: a rank without a line there is silent, not just not collected.
+bool one_file(const WatchdogGroup& group) {
+  return std::all_of(group.voices.begin(), group.voices.end(), [&group](const WatchdogVoice& voice) {
+    return voice.event().input == group.voices.front().event().input;
+  });
+}
+
+std::optional<Finding> missing(const Evidence& evidence, const WatchdogGroup& group, const RankSet& waits_elsewhere) {
+  std::vector<RankId> waiting;
+  std::vector<RankId> not_there;
+  for (const WatchdogVoice& voice : group.voices) {
+    const auto enqueued = voice.last_enqueued();
+    const bool behind = voice.timeouts.empty() && enqueued && *enqueued < group.seq;
+    (behind ? not_there : waiting).push_back(voice.rank);
+  }
+  RankSet behind = RankSet(std::move(not_there)).without(waits_elsewhere);
+  const RankSet at(std::move(waiting));
+  Confidence confidence = group.unseen().empty() ? Confidence::high : Confidence::medium;
+  std::string why = fmt::format("By their own status lines {} never enqueued seq {}", behind.label(), group.seq);
+  if (behind.empty()) {
+    // Silence: of ranks whose other lines are here it says more than of ranks that are nowhere.
+    const RankSet unseen = group.unseen().without(waits_elsewhere).without(lost_a_peer(evidence));
+    if (unseen.empty() || group.voices.size() < 2 || group.members_assumed) return std::nullopt;
+    const RankSet silent = unseen.common(heard(evidence));
+    const bool nearly_all = unseen.size() * 4 <= group.members.size() && one_file(group);
+    if (silent != unseen && !nearly_all) return std::nullopt;
+    if (silent.size() * 2 > group.members.size()) return std::nullopt;
+    behind = unseen;
+    confidence = silent == unseen ? Confidence::medium : Confidence::low;
+    why = fmt::format("{} {} no time-out at seq {} while all others have: {}", unseen.label(),
+                      unseen.size() == 1 ? "has" : "have", group.seq,
+                      silent == unseen ? "other lines of theirs are here, so their logs were collected"
+                                       : "silence is the only sign, and their logs may just not be here");
+  }
+  if (behind.size() * 2 > group.members.size()) return std::nullopt;
+  Finding finding = start(group, "missing-ranks", Severity::error, confidence);
+  finding.ranks = behind;
+  finding.victims = at;
+  finding.summary = fmt::format("{} never joined {} at seq {} of {}; {} {} there", behind.label(4), op_at(group),
+                                group.seq, group.label(), at.label(4), at.size() == 1 ? "waits" : "wait");
+  finding.explanation = why + ".\n";
+  if (!group.unseen().without(behind).empty()) tell_unseen(group, finding);
+  tell_heartbeats(evidence, group, finding);
+  finding.advice = fmt::format("Look at what {} did instead: its stack, its last lines, its dump.", behind.label(4));
+  cite_voices(evidence, group, behind, finding);
+  return finding;
+}
+
+// ---- all who speak agree --------------------------------------------------------------------------------------------
+
+std::optional<Finding> not_started(const Evidence& evidence, const WatchdogGroup& group) {
+  std::vector<RankId> running;
+  std::vector<RankId> not_running;
+  for (const WatchdogVoice& voice : group.voices) {
+    if (!voice.status || !voice.status->fact->last_started) continue;
+    (*voice.status->fact->last_started >= group.seq ? running : not_running).push_back(voice.rank);
+  }
+  // Without timing nobody ever starts: the count means something only where it moved on somebody.
+  if (running.empty() || not_running.empty() || not_running.size() >= running.size()) return std::nullopt;
+  Finding finding = start(group, "stuck-device", Severity::error, Confidence::medium);
+  finding.ranks = RankSet(std::move(not_running));
+  finding.victims = RankSet(std::move(running));
+  finding.summary = fmt::format("{} enqueued seq {} of {}, but its device never started it", finding.ranks.label(4),
+                                group.seq, group.label());
+  finding.explanation = fmt::format(
+      "{} have started the operation and wait in it; on {} the device is still busy with "
+      "something before it.\n",
+      finding.victims.label(), finding.ranks.label());
+  finding.advice = "Look at what runs on that device: a kernel that does not end, or another group's operation.";
+  tell_unseen(group, finding);
+  cite_voices(evidence, group, finding.ranks, finding);
+  return finding;
+}
+
+std::optional<Finding> lagging(const Evidence& evidence, const WatchdogGroup& group) {
+  if (group.unseen().empty()) return std::nullopt;
+  std::map<std::uint64_t, std::vector<RankId>> by_enqueued;
+  for (const WatchdogVoice& voice : group.voices) {
+    if (const auto enqueued = voice.last_enqueued()) by_enqueued[*enqueued].push_back(voice.rank);
+  }
+  if (by_enqueued.size() < 2) return std::nullopt;
+  const auto& [lowest, ranks] = *by_enqueued.begin();
+  if (ranks.size() * 2 >= group.voices.size()) return std::nullopt;
+  Finding finding = start(group, "lagging-rank", Severity::warning, Confidence::low);
+  finding.ranks = RankSet(ranks);
+  finding.victims = group.speakers.without(finding.ranks);
+  const std::uint64_t highest = by_enqueued.rbegin()->first;
+  finding.summary = fmt::format(
+      "{} enqueued up to {}, others up to {}; but all who speak had enqueued seq {}, which timed "
+      "out: an unseen rank may be the cause",
+      finding.ranks.label(4), lowest, highest, group.seq);
+  finding.explanation = fmt::format(
+      "{} {} {} behind in enqueueing. But seq {} was enqueued by it and by all others that speak, and nobody completed "
+      "it, so these ranks do not explain the time-out. A gap of this kind may be timing alone.\n",
+      finding.ranks.label(), finding.ranks.size() == 1 ? "is" : "are", highest - lowest, group.seq);
+  tell_unseen(group, finding);
+  finding.explanation += "The true cause may be one of those.\n";
+  finding.advice = fmt::format("Get the same lines of {}: whoever has last enqueued below {} is the one.",
+                               group.unseen().label(8), group.seq);
+  cite_voices(evidence, group, finding.ranks, finding);
+  return finding;
+}
+
+void tell_sizes(const WatchdogGroup& group, Finding& finding) {
+  for (const WatchdogVoice& voice : group.voices) {
+    const auto* timeout = voice.timeout_at(group.seq);
+    const auto size = timeout != nullptr ? implied_size(*timeout->fact) : std::nullopt;
+    if (!size || *size == 0) continue;
+    finding.explanation += fmt::format("The sizes are right for {} ranks: {} in, {} out.\n", *size,
+                                       format_count(*timeout->fact->numel_in), format_count(*timeout->fact->numel_out));
+    return;
+  }
+}
+
+bool all_spoke(const WatchdogGroup& group) {
+  if (!group.unseen().empty()) return false;
+  if (group.size) return group.speakers.size() >= *group.size;
+  // No size is known: ranks 0..n-1 without a gap are taken for all, a single one or a stretch is not.
+  return is_default_group(group.name) && group.voices.size() > 1 && group.speakers.values().front().value == 0;
+}
+
+Finding stuck(const Evidence& evidence, const WatchdogGroup& group) {
+  const bool known = group.size.has_value();
+  Finding finding = start(group, "stuck-in-collective", Severity::error, known ? Confidence::medium : Confidence::low);
+  finding.victims = group.speakers;
+  finding.summary =
+      fmt::format("All {} ranks entered {} (seq {} of {}), agree on it, and it does not end: nobody is missing",
+                  group.voices.size(), op_at(group), group.seq, group.label());
+  finding.explanation =
+      fmt::format("{} timed out in the same operation with the same type and sizes.\n", group.speakers.label());
+  if (!known)
+    finding.explanation += "The world size is not stated: these are all ranks up to the highest that speaks.\n";
+  const bool enqueued = std::all_of(group.voices.begin(), group.voices.end(), [&group](const WatchdogVoice& voice) {
+    return voice.last_enqueued().value_or(0) >= group.seq;
+  });
+  if (enqueued) finding.explanation += "By their status lines every one had enqueued it, and none completed it.\n";
+  tell_sizes(group, finding);
+  tell_heartbeats(evidence, group, finding);
+  finding.advice =
+      "Look below the collective: device errors (dmesg, Xid), link and adapter counters, the library; and take a "
+      "stack of every rank. No rank is at fault by this evidence.";
+  cite_voices(evidence, group, {}, finding);
+  return finding;
+}
+
+Finding timed_out(const Evidence& evidence, const WatchdogGroup& group) {
+  Finding finding = start(group, "timeout", Severity::error, Confidence::low);
+  finding.victims = group.speakers;
+  std::string who = group.speakers.empty() ? "a process whose rank is not known" : group.speakers.label(4);
+  if (who.front() >= 'a') who.front() = static_cast<char>(who.front() - 'a' + 'A');
+  finding.summary = fmt::format("{} timed out in {} (seq {} of {}); whose fault it is this evidence does not show", who,
+                                op_at(group), group.seq, group.label());
+  finding.explanation = "Who waits is a victim, not a culprit.\n";
+  tell_unseen(group, finding);
+  if (group.size && group.unseen().empty() && group.speakers.size() < *group.size) {
+    finding.explanation +=
+        fmt::format("The group has {} ranks, {} of them speak here.\n", *group.size, group.speakers.size());
+  }
+  tell_heartbeats(evidence, group, finding);
+  const RankSet unseen = group.unseen();
+  finding.advice =
+      fmt::format("Get the logs and recorder dumps of {}.", unseen.empty() ? "all ranks" : unseen.label(8));
+  for (std::size_t i = 0; i < group.nameless.size() && i < 4; ++i) cite(finding, evidence, *group.nameless[i]);
+  cite_voices(evidence, group, {}, finding);
+  return finding;
+}
+
+// Ranks stopped at different operations of the group.
+std::optional<Finding> apart(const Evidence& evidence, const WatchdogGroup& group) {
+  std::vector<RankId> lower;
+  bool higher = false;
+  for (const WatchdogVoice& voice : group.voices) {
+    const auto seq = voice.failed_seq();
+    if (seq && *seq < group.seq) lower.push_back(voice.rank);
+    higher = higher || (seq && *seq > group.seq);
+  }
+  if (lower.empty() && !higher) return std::nullopt;
+  // Lines that name no group may be of several: then the numbers cannot be compared.
+  if (group.name.empty() || lower.empty() || higher || lower.size() * 2 >= group.voices.size()) {
+    Finding finding = timed_out(evidence, group);
+    finding.explanation += "The ranks stopped at different sequence numbers, perhaps of different groups.\n";
+    return finding;
+  }
+  Finding finding = start(group, "lagging-rank", Severity::warning, Confidence::low);
+  finding.ranks = RankSet(std::move(lower));
+  finding.victims = group.speakers.without(finding.ranks);
+  finding.summary = fmt::format("{} stopped before seq {} of {}, where the others wait", finding.ranks.label(4),
+                                group.seq, group.label());
+  finding.explanation =
+      "It waits in an operation that the others count as done: its device may be behind, or the lists "
+      "of operations differ earlier. A dump decides.\n";
+  tell_unseen(group, finding);
+  finding.advice = "Collect recorder dumps, and look at that rank's device.";
+  cite_voices(evidence, group, finding.ranks, finding);
+  return finding;
+}
+
+// ---- time-outs themselves -------------------------------------------------------------------------------------------
+
+std::optional<Finding> unlike_limits(const Evidence& evidence, const WatchdogGroup& group) {
+  Classes classes;
+  for (const WatchdogVoice& voice : group.voices) {
+    const auto* timeout = voice.timeout_at(group.seq);
+    if (timeout != nullptr && timeout->fact->timeout)
+      classes[format_duration(*timeout->fact->timeout)].push_back(voice.rank);
+  }
+  if (classes.size() < 2) return std::nullopt;
+  Finding finding = start(group, "timeout-short", Severity::warning, Confidence::medium);
+  finding.ranks = minority(classes);
+  finding.summary = fmt::format("The time-out is not the same on all ranks: {}", describe(classes, ""));
+  finding.explanation =
+      "The ranks with the shorter limit give up first and take the job down, however long the others "
+      "would have waited.\n";
+  finding.advice = "Pass the same timeout to init_process_group and new_group on all ranks.";
+  cite_voices(evidence, group, finding.ranks, finding);
+  return finding;
+}
+
+void tell_short_limit(const WatchdogGroup& group, Finding& finding) {
+  const auto* timeout = group.voices.empty() ? nullptr : group.voices.front().timeout_at(group.seq);
+  if (timeout == nullptr || !timeout->fact->timeout || *timeout->fact->timeout > kShortTimeout) return;
+  finding.explanation += fmt::format("The limit is only {}: a first step, a compile or a checkpoint can take longer.\n",
+                                     format_duration(*timeout->fact->timeout));
+}
+
+// ---- the whole ------------------------------------------------------------------------------------------------------
+
+// Whether dumps hold this operation for `rank`: then they say more than its log.
+bool in_dump(const Evidence& evidence, RankId rank, const WatchdogGroup& group) {
+  for (const RankRecord& record : evidence.trace.ranks) {
+    if (!record.snapshot || record.rank != rank) continue;
+    const Program& program = evidence.trace.program(record);
+    for (std::size_t row = 0; row < program.size(); ++row) {
+      const auto seq = program.seq(row);
+      const auto slot = program.comm_slot(row);
+      if (!seq || *seq != group.seq) continue;
+      if (group.name.empty() || !slot || *slot >= record.comms.size()) return true;
+      const Communicator& comm = evidence.trace.communicator(record.comms[*slot]);
+      const std::string_view name = evidence.trace.text(comm.name);
+      if (name == group.name || is_default_group(name) == is_default_group(group.name)) return true;
+    }
+  }
+  return false;
+}
+
+// Ranks that wait in another group of the same attempt are victims there, not culprits here.
+RankSet waiting_in_others(const std::vector<WatchdogGroup>& groups, const WatchdogGroup& group) {
+  std::vector<RankId> ranks;
+  for (const WatchdogGroup& other : groups) {
+    if (&other == &group || other.attempt != group.attempt) continue;
+    for (const WatchdogVoice& voice : other.voices) {
+      if (!voice.timeouts.empty()) ranks.push_back(voice.rank);
+    }
+  }
+  return RankSet(std::move(ranks));
+}
+
+std::optional<Finding> judge_group(const Evidence& evidence, const std::vector<WatchdogGroup>& groups,
+                                   const WatchdogGroup& group, bool explained) {
+  std::size_t dumped = 0;
+  if (std::any_of(evidence.trace.ranks.begin(), evidence.trace.ranks.end(), [](const auto& r) { return r.snapshot; })) {
+    for (const WatchdogVoice& voice : group.voices) {
+      if (in_dump(evidence, voice.rank, group)) ++dumped;
+    }
+  }
+  if (dumped > 0 && dumped == group.voices.size()) return std::nullopt;
+  if (auto finding = type_mismatch(evidence, group)) return finding;
+  if (auto finding = size_mismatch(evidence, group)) return finding;
+  if (auto finding = wrong_ratio(evidence, group)) return finding;
+  if (dumped > 0 || explained) return std::nullopt;
+  if (auto finding = apart(evidence, group)) return finding;
+  if (auto finding = missing(evidence, group, waiting_in_others(groups, group))) return finding;
+  if (auto finding = not_started(evidence, group)) return finding;
+  if (auto finding = lagging(evidence, group)) return finding;
+  Finding finding = all_spoke(group) && group.nameless.empty() ? stuck(evidence, group) : timed_out(evidence, group);
+  tell_short_limit(group, finding);
+  return finding;
+}
+
+// Whether a process ended by itself in this attempt: then the others' time-outs are its consequences.
+bool ended(const std::vector<Finding>& ends, std::uint32_t attempt) {
+  const std::string own = fmt::format("attempt {}", attempt);
+  return std::any_of(ends.begin(), ends.end(), [&own](const Finding& finding) {
+    if (finding.code != "dead-rank") return false;
+    bool other = false;  // a finding without an attempt is of the last one
+    for (const std::string& subject : finding.subjects)
+      other = other || (subject.starts_with("attempt ") && subject != own);
+    return !other;
+  });
+}
+
+std::optional<Finding> heartbeat_alone(const Evidence& evidence) {
+  const auto stuck_lines = seen<HeartbeatStuck>(evidence);
+  if (stuck_lines.empty()) return std::nullopt;
+  Finding finding;
+  finding.code = "timeout";
+  finding.confidence = Confidence::low;
+  std::vector<RankId> ranks;
+  for (const auto& [event, fact] : stuck_lines) {
+    if (event->rank) ranks.push_back(*event->rank);
+    cite(finding, evidence, *event);
+  }
+  finding.victims = RankSet(std::move(ranks));
+  finding.summary = fmt::format("The watchdog thread of {} made no progress for {}",
+                                finding.victims.empty() ? std::string("a process") : finding.victims.label(4),
+                                format_duration(stuck_lines.front().fact->stuck_for));
+  finding.explanation =
+      "The watchdog itself hung, in a call to the device's driver or waiting for Python's lock. It does not "
+      "say what the job waits for.\n";
+  finding.advice =
+      "Take stacks of all threads of that process (gdb or py-spy dump --native), and look for device errors.";
+  return finding;
+}
+
+}  // namespace
+
+std::vector<Finding> judge_watchdog(const Evidence& evidence) {
+  const std::vector<WatchdogGroup> groups = watchdog_groups(evidence);
+  std::vector<Finding> findings;
+  const std::vector<Finding> ends = judge_process_ends(evidence);
+  if (groups.empty() && ends.empty()) {
+    if (auto finding = heartbeat_alone(evidence)) findings.push_back(std::move(*finding));
+  }
+  for (const WatchdogGroup& group : groups) {
+    if (group.voices.empty() && group.nameless.empty()) continue;
+    if (auto finding = judge_group(evidence, groups, group, ended(ends, group.attempt)))
+      findings.push_back(std::move(*finding));
+    if (auto finding = unlike_limits(evidence, group)) findings.push_back(std::move(*finding));
+  }
+  // Where one group's finding names somebody, the bare time-outs of the others are its consequences.
+  const bool named = std::any_of(findings.begin(), findings.end(), [](const Finding& finding) {
+    return finding.severity == Severity::error && !finding.ranks.empty();
+  });
+  if (named)
+    std::erase_if(findings, [](const Finding& f) { return f.code == "timeout" || f.code == "stuck-in-collective"; });
+  return findings;
+}
+
+}  // namespace ddx::analyzers

@@ -1,0 +1,241 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "analyzers/liveness/liveness.h"
+#include "tests/analyzers/judges/story.h"
+
+namespace ddx::analyzers {
+namespace {
+
+using test::brief;
+using test::ranks;
+using test::Story;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr auto kRun = judge_process_ends;
+
+ProcessEnd raised(const std::string& what, bool secondary = false) {
+  ProcessEnd end;
+  end.what = what;
+  end.secondary = secondary;
+  return end;
+}
+ProcessEnd killed_by(std::int64_t signal, const std::string& what) {
+  ProcessEnd end;
+  end.kind = ProcessEnd::Kind::signal;
+  end.signal = signal;
+  end.what = what;
+  return end;
+}
+ElasticFailure failure(std::int64_t rank, std::int64_t code, bool root) {
+  ElasticFailure fact;
+  fact.rank = RankId(rank);
+  fact.exit_code = code;
+  fact.root_cause = root;
+  return fact;
+}
+WatchdogTimeout timeout(std::uint64_t seq) {
+  WatchdogTimeout fact;
+  fact.seq = seq;
+  fact.op_type = "ALLREDUCE";
+  return fact;
+}
+
+TEST(ProcessEnd, AnExceptionOnTheRankThatLeftNoDump) {
+  Story story;
+  story.dump(0, 2, 4).dump(1, 2, 4).dump(3, 2, 4);
+  ProcessEnd end = raised("KeyError: '_sample_idx'");
+  end.call_site = "train.py:565 in load_state_dict";
+  story.in("rank2.log").by(2).says(end);
+  const auto findings = kRun(story.evidence());
+  ASSERT_THAT(brief(findings), ElementsAre("dead-rank error high 2"));
+  EXPECT_EQ(findings[0].victims, ranks({0, 1, 3}));
+  EXPECT_THAT(findings[0].summary, HasSubstr("Rank 2 raised KeyError: '_sample_idx' (train.py:565"));
+  EXPECT_THAT(findings[0].explanation, HasSubstr("rank 2 left none"));
+  EXPECT_EQ(findings[0].evidence.at(0).path, "rank2.log");
+}
+
+TEST(ProcessEnd, ALogWithoutRankIsOfTheOneRankWithoutDump) {
+  Story story;
+  story.dump(0, 2, 4).dump(1, 2, 4).dump(3, 2, 4);
+  story.in("train.log").says(raised("ValueError: bad shard"));
+  EXPECT_THAT(brief(kRun(story.evidence())), ElementsAre("dead-rank error medium 2"));
+}
+
+TEST(ProcessEnd, ALogWithoutRankNamesTheFileOnly) {
+  Story story;
+  story.in("train.log").says(raised("ValueError: bad shard"));
+  const auto findings = kRun(story.evidence());
+  ASSERT_THAT(brief(findings), ElementsAre("dead-rank error medium none"));
+  EXPECT_THAT(findings[0].subjects, ElementsAre("line train.log:1"));
+}
+
+TEST(ProcessEnd, TheCrashComesBeforeTheLostConnection) {
+  Story story;
+  RankAddress of3{RankId(3), "node-a", "192.0.2.21"};
+  RankAddress of9{RankId(9), "node-b", "192.0.2.22"};
+  story.in("addresses.csv").says(of3).says(of9);
+  story.in("rank3.log").by(3).at(6.981).says(killed_by(11, "Segmentation fault"));
+  story.in("rank9.log").by(9).at(7.412).on("node-b", 1830).says(NetSocketError{"192.0.2.21", "recv", "Broken pipe"});
+  story.by(9).at(7.412).on("node-b", 1830).says(ReturnCode{"transport/net_socket.cc:368", 6});
+  story.by(9).at(7.420).on("node-b", 1830).says(ReturnCode{"init.cc:904", 3});
+  const auto findings = kRun(story.evidence());
+  ASSERT_THAT(brief(findings), ElementsAre("dead-rank error high 3"));
+  EXPECT_EQ(findings[0].victims, ranks({9}));
+  EXPECT_THAT(findings[0].explanation,
+              HasSubstr("rank 9 lost its connection to 192.0.2.21, where rank 3 ran, 431 ms later"));
+  EXPECT_THAT(findings[0].explanation, HasSubstr("innermost error is 6 (remote error"));
+}
+
+TEST(ProcessEnd, AClosedConnectionIsAConsequence) {
+  Story story;
+  story.world(4);
+  story.by(0).at(10.1).says(raised("RuntimeError: Connection closed by peer", true));
+  story.by(1).at(10.0).says(raised("FileNotFoundError: shard 7"));
+  story.by(2).at(9.0).says(raised("RuntimeError: Connection reset by peer", true));  // a clock that is behind
+  EXPECT_THAT(brief(kRun(story.evidence())), ElementsAre("dead-rank error high 1"));
+}
+
+TEST(ProcessEnd, LauncherTableNamesTheRankOfANamelessTraceback) {
+  Story story;
+  story.says(raised("KeyError: 'x'"));
+  story.says(failure(5, 1, true)).says(failure(0, -15, false)).says(failure(1, 1, false));
+  const auto findings = kRun(story.evidence());
+  ASSERT_THAT(brief(findings), ElementsAre("dead-rank error medium 5"));
+  EXPECT_THAT(findings[0].summary, HasSubstr("KeyError"));
+}
+
+TEST(ProcessEnd, SigkillInTheLaunchersTable) {
+  Story story;
+  story.says(failure(3, -9, true)).says(failure(0, -15, false)).says(failure(1, -15, false));
+  const auto findings = kRun(story.evidence());
+  ASSERT_THAT(brief(findings), ElementsAre("dead-rank error high 3"));
+  EXPECT_THAT(findings[0].advice, HasSubstr("out-of-memory"));
+}
+
+TEST(ProcessEnd, ExitCode137IsSigkill) {
+  Story story;
+  ProcessEnd end;
+  end.kind = ProcessEnd::Kind::exit_code;
+  end.exit_code = 137;
+  story.by(6).says(end);
+  EXPECT_THAT(kRun(story.evidence()).at(0).summary, HasSubstr("SIGKILL"));
+}
+
+TEST(ProcessEnd, OfTwoOwnErrorsTheEarlierIsTheCause) {
+  Story story;
+  story.in("a.log").by(4).at(100).says(raised("ZeroDivisionError: division by zero"));
+  story.in("b.log").by(2).at(103).says(raised("AssertionError: lost data"));
+  EXPECT_THAT(brief(kRun(story.evidence())), ElementsAre("dead-rank error high 4"));
+}
+
+TEST(ProcessEnd, AlikeAtTheSameMomentIsOneCauseOfAll) {
+  Story story;
+  for (int rank = 0; rank < 4; ++rank) {
+    story.in("rank" + std::to_string(rank) + ".log")
+        .by(rank)
+        .at(50 + 0.1 * rank)
+        .says(raised("FileNotFoundError: /data"));
+  }
+  const auto findings = kRun(story.evidence());
+  ASSERT_THAT(brief(findings), ElementsAre("dead-rank error medium 0-3"));
+  EXPECT_THAT(findings[0].explanation, HasSubstr("one common cause"));
+}
+
+TEST(ProcessEnd, WithoutTimesTwoDifferentErrorsAreNotOrdered) {
+  Story story;
+  story.world(8);
+  story.in("rank1.log").by(1).says(raised("KeyError: 'a'"));
+  story.in("rank6.log").by(6).says(raised("OSError: disk"));
+  const auto findings = kRun(story.evidence());
+  ASSERT_THAT(brief(findings), ElementsAre("dead-rank error low 1,6"));
+  EXPECT_THAT(findings[0].summary, HasSubstr("which came first is not known"));
+}
+
+TEST(ProcessEnd, TheWatchdogsAbortIsNoDeath) {
+  Story story;
+  for (int rank = 0; rank < 3; ++rank) story.by(rank).at(600 + rank).says(timeout(9));
+  for (int rank = 0; rank < 3; ++rank) story.by(rank).at(605).says(killed_by(6, "terminate called"));
+  story.says(failure(0, -6, true)).says(failure(1, -6, false));
+  EXPECT_THAT(kRun(story.evidence()), IsEmpty());
+}
+
+TEST(ProcessEnd, KilledAfterTheOthersTimedOutIsAConsequence) {
+  Story story;
+  story.by(0).at(600).says(timeout(9)).by(1).at(600).says(timeout(9));
+  story.by(2).at(660).says(killed_by(9, "Killed"));
+  EXPECT_THAT(kRun(story.evidence()), IsEmpty());
+}
+
+TEST(ProcessEnd, CleanAndAskedEndsAreNone) {
+  Story story;
+  ProcessEnd clean;
+  clean.kind = ProcessEnd::Kind::exit_code;
+  clean.exit_code = 0;
+  story.by(0).says(clean).by(1).says(killed_by(15, "SIGTERM")).by(2).says(raised("KeyboardInterrupt"));
+  story.says(failure(3, 0, false));
+  EXPECT_THAT(kRun(story.evidence()), IsEmpty());
+}
+
+TEST(ProcessEnd, OnlyReportsOfALostPeerNameNobody) {
+  Story story;
+  story.world(4);
+  for (int rank : {0, 1, 3}) story.by(rank).says(raised("RuntimeError: Connection closed by peer", true));
+  const auto findings = kRun(story.evidence());
+  ASSERT_THAT(brief(findings), ElementsAre("inconclusive info low none"));
+  EXPECT_THAT(findings[0].summary, HasSubstr("rank 2 does not say why"));
+}
+
+TEST(ProcessEnd, AnUnresolvedNameIsNotADeath) {
+  Story story;
+  story.by(1).says(raised("ValueError: host not found: Name or service not known")).also(NameResolutionError{""});
+  EXPECT_THAT(kRun(story.evidence()), IsEmpty());
+}
+
+TEST(ProcessEnd, OneFindingAnAttempt) {
+  Story story;
+  story.attempt(0).by(3).at(10).says(raised("RuntimeError: CUDA out of memory"));
+  story.attempt(1).by(5).at(90).says(raised("KeyError: 'k'"));
+  const auto findings = kRun(story.evidence());
+  ASSERT_THAT(brief(findings), ElementsAre("dead-rank error high 3", "dead-rank error high 5"));
+  EXPECT_THAT(findings[0].explanation, HasSubstr("attempt 0"));
+}
+
+TEST(ProcessEnd, AnAttemptThatTheJobOutlivedIsAWarning) {
+  Story story;
+  story.attempt(0).by(3).at(10).says(raised("RuntimeError: CUDA out of memory"));
+  story.attempt(1).by(0).at(90).says(ProgressNotice{"step 5"});
+  EXPECT_THAT(brief(kRun(story.evidence())), ElementsAre("dead-rank warning high 3"));
+}
+
+TEST(ProcessEnd, TheKernelsKillIsJoinedByPid) {
+  Story story;
+  story.in("rank7.log").by(7).on("node-b", 4711).says(ProgressNotice{"step 1"});
+  ProcessEnd end;
+  end.kind = ProcessEnd::Kind::oom_kill;
+  end.what = "python";
+  story.in("dmesg").on("", 4711).says(end);
+  const auto findings = kRun(story.evidence());
+  ASSERT_THAT(brief(findings), ElementsAre("dead-rank error high 7"));
+  EXPECT_THAT(findings[0].summary, HasSubstr("out of memory"));
+}
+
+TEST(ProcessEnd, FourThousandRanksStayReadable) {
+  Story story;
+  story.world(4096);
+  story.by(1234).at(1).says(raised("KeyError: 'x'"));
+  for (int rank = 0; rank < 4096; ++rank) {
+    if (rank != 1234) story.by(rank).at(2).says(raised("RuntimeError: Connection closed by peer", true));
+  }
+  const auto findings = kRun(story.evidence());
+  ASSERT_THAT(brief(findings), ElementsAre("dead-rank error high 1234"));
+  EXPECT_EQ(findings[0].victims.size(), 4095u);
+  EXPECT_LT(findings[0].summary.size(), 120u);
+  EXPECT_LT(findings[0].explanation.size(), 1000u);
+  EXPECT_LE(findings[0].evidence.size(), 12u);
+}
+
+}  // namespace
+}  // namespace ddx::analyzers
