@@ -154,6 +154,7 @@ struct RankRecord {
   bool head_lost = false;       // a ring: entries before the first row are gone (unknown, not missing)
   bool tail_lost = false;       // the file was cut: rows behind the last one are unknown
   bool snapshot = false;        // states are those of the moment of the dump (a recorder), not a whole program
+  bool whole_program = false;   // the rows are all that this rank will ever do (an ops file), not a buffer of it
   bool stream_ordered = false;  // ops return at once and run in order on a stream (NCCL and kin)
   std::optional<bool> timing;   // whether `started` can be known at all
 
