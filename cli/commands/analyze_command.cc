@@ -1,0 +1,47 @@
+#include <memory>
+#include <utility>
+
+#include "analyzers/analyzer.h"
+#include "base/error.h"
+#include "cli/commands/common_options.h"
+#include "cli/commands/registry.h"
+
+namespace ddx::cli {
+namespace {
+
+struct Options {
+  CommonOptions common;
+  ReadOptions read;
+};
+
+Exit finish(const Report& report, const Options& options, Console& console) {
+  const Reporter& reporter = *find_reporter(options.common.format);
+  write_output(reporter.render(report, render_options(options.common, console)), options.common, console);
+  if (fails(report, threshold(options.common))) return Exit::findings;
+  return report.sufficient ? Exit::fine : Exit::insufficient;
+}
+
+Exit analyze(const Options& options, Console& console) {
+  Evidence evidence;
+  try {
+    evidence = read_evidence(options.read, options.common, console);
+  } catch (const Error& error) {
+    console.err << "ddx: " << error.what() << '\n';
+    return finish(no_evidence_report("analyze", error.what()), options, console);
+  }
+  std::vector<Finding> findings = analyzers::analyze(evidence);
+  return finish(make_report("analyze", evidence, std::move(findings)), options, console);
+}
+
+Action prepare(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  add_read_options(app, options->read);
+  add_common_options(app, options->common, reporter_names());
+  return [options](Console& console) { return analyze(*options, console); };
+}
+
+}  // namespace
+
+Command analyze_command() { return {"analyze", "Say what went wrong in a job, and which rank is at fault", prepare}; }
+
+}  // namespace ddx::cli

@@ -1,0 +1,118 @@
+#include "cli/commands/common_options.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <fstream>
+#include <regex>
+
+#include "traces/formats/loader.h"
+
+namespace ddx::cli {
+namespace {
+
+constexpr int kMaxThreads = 64;
+
+std::regex rank_pattern(const std::string& text) {
+  try {
+    std::regex pattern(text);
+    if (pattern.mark_count() == 0) {
+      throw UsageError(fmt::format("--rank-from '{}' has no group: put the rank's digits in (...)", text));
+    }
+    return pattern;
+  } catch (const std::regex_error& error) {
+    throw UsageError(fmt::format("--rank-from '{}' is no regular expression: {}", text, error.what()));
+  }
+}
+
+// "reading 12 of 1,024 files", shown only where somebody looks and waits.
+class Progress {
+ public:
+  Progress(Console& console, bool shown) : console_(console), shown_(shown && console.err_is_terminal) {}
+  ~Progress() {
+    if (written_) console_.err << "\r\x1b[K" << std::flush;
+  }
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  void step(std::size_t done, std::size_t all) {
+    if (!shown_) return;
+    const auto now = std::chrono::steady_clock::now();
+    if (now - start_ < std::chrono::milliseconds(500) || now - last_ < std::chrono::milliseconds(100)) return;
+    last_ = now;
+    written_ = true;
+    console_.err << fmt::format("\r\x1b[Kreading {} of {} files", format_count(done), format_count(all)) << std::flush;
+  }
+
+ private:
+  Console& console_;
+  bool shown_;
+  bool written_ = false;
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  std::chrono::steady_clock::time_point last_{};
+};
+
+}  // namespace
+
+void add_common_options(CLI::App& app, CommonOptions& options, const std::vector<std::string>& formats) {
+  options.format = formats.front();
+  app.add_option("--format", options.format, "How to answer: " + fmt::format("{}", fmt::join(formats, ", ")))
+      ->check(CLI::IsMember(formats))
+      ->capture_default_str();
+  app.add_option("-o,--output", options.output, "Write the answer to this file instead of standard output");
+  app.add_option("--fail-on", options.fail_on,
+                 "Exit with 1 on findings of this severity or above: error, warning, info, never")
+      ->check(CLI::IsMember(std::vector<std::string>{"error", "warning", "info", "never"}))
+      ->capture_default_str();
+  app.add_flag("--no-color", options.no_color, "No colours, even on a terminal (NO_COLOR does the same)");
+  app.add_flag("-q,--quiet", options.quiet, "One line a finding");
+  app.add_flag("-v,--verbose", options.verbose, "Every finding in full, every piece of evidence");
+}
+
+void add_read_options(CLI::App& app, ReadOptions& options) {
+  app.add_option("PATH", options.paths, "Files or folders of evidence: dumps, logs, ops files; folders are searched")
+      ->required();
+  app.add_option("--rank-from", options.rank_from,
+                 "Regular expression on a file's path; its first group is the rank that the file belongs to");
+  app.add_option("--threads", options.threads, "Threads that read files (0: one a core)")
+      ->check(CLI::Range(0, kMaxThreads));
+}
+
+Evidence read_evidence(const ReadOptions& read, const CommonOptions& common, Console& console) {
+  formats::LoadOptions options;
+  options.threads = read.threads;
+  if (!read.rank_from.empty()) options.import.rank_from = rank_pattern(read.rank_from);
+  Progress progress(console, !common.quiet);
+  options.progress = [&progress](std::size_t done, std::size_t all) { progress.step(done, all); };
+  return formats::load(read.paths, options);
+}
+
+std::optional<Severity> threshold(const CommonOptions& options) {
+  if (options.fail_on == "error") return Severity::error;
+  if (options.fail_on == "warning") return Severity::warning;
+  if (options.fail_on == "info") return Severity::info;
+  return std::nullopt;
+}
+
+RenderOptions render_options(const CommonOptions& options, const Console& console) {
+  RenderOptions render;
+  render.color = console.out_is_terminal && options.output.empty() && !options.no_color && !console.no_color;
+  render.width = console.width;
+  render.quiet = options.quiet;
+  render.verbose = options.verbose;
+  render.fail_on = threshold(options);
+  return render;
+}
+
+void write_output(const std::string& text, const CommonOptions& options, Console& console) {
+  if (options.output.empty() || options.output == "-") {
+    console.out << text << std::flush;
+    if (!console.out) throw UsageError("the answer could not be written to standard output");
+    return;
+  }
+  std::ofstream file(options.output, std::ios::binary | std::ios::trunc);
+  file << text << std::flush;
+  if (!file) throw UsageError(fmt::format("the answer could not be written to '{}'", options.output));
+}
+
+}  // namespace ddx::cli

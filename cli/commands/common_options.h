@@ -1,0 +1,54 @@
+// The options that every command takes, and the steps that commands share.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "base/finding.h"
+#include "cli/app.h"
+#include "cli/report/reporter.h"
+#include "traces/model/evidence.h"
+
+namespace ddx::cli {
+
+// What was asked cannot be done: status 2. For mistakes that the option parser cannot see.
+class UsageError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+struct CommonOptions {
+  std::string format;
+  std::string output;  // empty: standard output
+  std::string fail_on = "error";
+  bool no_color = false;
+  bool quiet = false;
+  bool verbose = false;
+};
+
+// `formats`: the first is the default.
+void add_common_options(CLI::App& app, CommonOptions& options, const std::vector<std::string>& formats);
+
+// How evidence is to be read.
+struct ReadOptions {
+  std::vector<std::string> paths;
+  std::string rank_from;
+  unsigned threads = 0;
+};
+void add_read_options(CLI::App& app, ReadOptions& options);
+
+// Loads, with a line of progress on a terminal once it takes long. Throws UsageError on a bad --rank-from, Error where
+// a path does not exist.
+Evidence read_evidence(const ReadOptions& read, const CommonOptions& common, Console& console);
+
+// nullopt: never.
+std::optional<Severity> threshold(const CommonOptions& options);
+RenderOptions render_options(const CommonOptions& options, const Console& console);
+
+// Writes to --output or standard output. Throws UsageError where that fails.
+void write_output(const std::string& text, const CommonOptions& options, Console& console);
+
+}  // namespace ddx::cli

@@ -1,0 +1,49 @@
+// Report: the finished answer of a command as plain data. Reporters print it and judge nothing.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/diagnostics.h"
+#include "base/finding.h"
+#include "base/rank_set.h"
+#include "traces/model/evidence.h"
+
+namespace ddx::cli {
+
+enum class Verdict { clean, inconclusive, warning, error };
+
+struct ReportInput {
+  std::string path;
+  std::string format;
+  RankSet ranks;
+  std::string note;  // why it was skipped or read in part; empty: whole
+  bool unreadable = false;
+};
+
+struct Report {
+  std::string command;
+  Verdict verdict = Verdict::clean;
+  bool sufficient = true;  // false: there was nothing to judge
+  std::vector<ReportInput> inputs;
+  std::optional<std::uint32_t> world_size;  // as stated by the evidence
+  RankSet ranks_seen;                       // those with any evidence of their own
+  RankSet ranks_absent;                     // members of the world or of a group without any
+  std::vector<Finding> findings;            // errors first, causes before consequences
+  std::vector<Diagnostic> diagnostics;      // by name
+};
+
+Report make_report(std::string command, const Evidence& evidence, std::vector<Finding> findings);
+
+// A report that says why there was nothing to judge.
+Report no_evidence_report(std::string command, const std::string& why);
+
+// Whether a finding is at or above `threshold`; never where that is absent.
+bool fails(const Report& report, std::optional<Severity> threshold);
+
+std::string_view name_of(Verdict verdict);  // "clean" "inconclusive" "warning" "error"
+
+}  // namespace ddx::cli
