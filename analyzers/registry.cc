@@ -1,5 +1,6 @@
 #include "analyzers/analyzer.h"
 #include "analyzers/judge.h"
+#include "analyzers/liveness/liveness.h"
 #include "analyzers/snapshot_judge.h"
 
 namespace ddx::analyzers {
@@ -7,6 +8,9 @@ namespace ddx::analyzers {
 const std::vector<Analyzer>& analyzers() {
   static const std::vector<Analyzer> kAnalyzers{
       {"calls", judge_snapshot},
+      {"liveness.process_end", judge_process_ends},
+      {"liveness.absence", judge_absence},
+      {"liveness.watchdog", judge_watchdog},
   };
   return kAnalyzers;
 }

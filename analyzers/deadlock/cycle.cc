@@ -1,0 +1,351 @@
+#include "analyzers/deadlock/cycle.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "analyzers/deadlock/wait_text.h"
+#include "analyzers/match/alignment.h"
+
+namespace ddx::analyzers {
+namespace {
+
+const RankView* view_of(const JobView& job, RankId rank) {
+  const auto at = std::lower_bound(job.ranks.begin(), job.ranks.end(), rank,
+                                   [](const RankView& view, RankId wanted) { return view.rank < wanted; });
+  return at != job.ranks.end() && at->rank == rank ? &*at : nullptr;
+}
+
+const MemberView* member_of(const GroupView& group, RankId rank) {
+  for (const MemberView& member : group.members) {
+    if (member.rank == rank) return &member;
+  }
+  return nullptr;
+}
+
+class CycleJudge {
+ public:
+  CycleJudge(const JobView& job, const CallKeys& keys, const WaitGraph& graph, const std::vector<std::uint32_t>& set)
+      : job_(job), keys_(keys), graph_(graph), set_(set), core_(ranks_of(graph, set)) {
+    for (std::uint32_t rank : set_) {
+      for (std::uint32_t i : graph_.waits_in[rank]) {
+        if (inside(i)) instances_.insert(i);
+      }
+    }
+    for (std::uint32_t i : instances_) {
+      (graph_.instances[i].p2p ? p2p_ : collectives_)++;
+      groups_.insert(graph_.instances[i].group);
+    }
+  }
+
+  Finding judge() {
+    Finding f;
+    std::uint32_t start = set_.front();
+    const std::vector<std::uint32_t> shared = on_every_cycle(graph_, set_);
+    if (collectives_ == 0 && (groups_.size() == 1 || !reorder_would_help())) {
+      f = p2p_cycle();
+    } else if (const RankSet absent = never_called(); !absent.empty() && absent.size() < core_.size()) {
+      f = left_out(absent);
+    } else if (shared.size() == 1) {
+      start = shared.front();
+      f = one_culprit(shared.front());
+    } else if (const auto breaker = pattern_breaker(shared)) {
+      start = *breaker;
+      f = one_culprit(*breaker);
+      f.confidence = Confidence::medium;
+      f.explanation +=
+          "Two ranks could be at fault; this one's own earlier steps went on differently, the other's did not.\n";
+    } else {
+      f = orders_differ();
+    }
+    add_circle(f, start);
+    f.victims = victims_of(graph_, f.ranks).without(f.ranks);
+    return f;
+  }
+
+ private:
+  bool inside(std::uint32_t instance) const {
+    const auto& missing = graph_.instances[instance].missing;
+    return std::any_of(missing.begin(), missing.end(),
+                       [&](std::uint32_t rank) { return std::binary_search(set_.begin(), set_.end(), rank); });
+  }
+
+  // The call that `instance` waits for is further down in the program of `rank` (known for whole programs only).
+  bool planned(std::uint32_t instance, RankId rank) const {
+    const Instance& wait = graph_.instances[instance];
+    const MemberView* member = member_of(job_.groups[wait.group], rank);
+    if (!member || !member->record) return false;
+    if (!wait.p2p) return member->call_at(wait.seq) != nullptr;
+    const OpKind wanted = *wait.partner_sends ? OpKind::send : OpKind::recv;
+    const auto waiter_position = static_cast<std::int32_t>(job_.groups[wait.group].members[wait.member].position);
+    for (std::size_t i = member->p2p_issued; i < member->p2p.size(); ++i) {
+      const Signature& s = job_.trace->signature(member->program->signature(member->p2p[i]));
+      if (s.kind == wanted && job_.trace->peer(*member->record, s) == waiter_position) return true;
+    }
+    return false;
+  }
+
+  bool whole_programs() const {
+    return std::all_of(core_.begin(), core_.end(), [&](RankId rank) {
+      const RankView* view = view_of(job_, rank);
+      return view && view->record && view->record->whole_program;
+    });
+  }
+
+  bool reorder_would_help() const {
+    if (!whole_programs()) return true;
+    return std::all_of(instances_.begin(), instances_.end(), [&](std::uint32_t i) {
+      const auto& missing = graph_.instances[i].missing;
+      return std::all_of(missing.begin(), missing.end(),
+                         [&](std::uint32_t rank) { return planned(i, graph_.ranks[rank]); });
+    });
+  }
+
+  // Of whole programs: ranks that are waited for in a call that their program does not hold at all.
+  RankSet never_called() const {
+    RankSet ranks;
+    if (!whole_programs()) return ranks;
+    for (std::uint32_t i : instances_) {
+      for (std::uint32_t rank : graph_.instances[i].missing) {
+        if (!planned(i, graph_.ranks[rank])) ranks.insert(graph_.ranks[rank]);
+      }
+    }
+    return ranks;
+  }
+
+  // An operation of the circle in which somebody waits for `rank`.
+  const Instance* awaited_in(std::uint32_t rank) const {
+    const Instance* best = nullptr;
+    for (std::uint32_t i : instances_) {
+      const Instance& instance = graph_.instances[i];
+      if (std::find(instance.missing.begin(), instance.missing.end(), rank) == instance.missing.end()) continue;
+      if (!best || instance.waiters.size() > best->waiters.size()) best = &instance;
+    }
+    return best;
+  }
+
+  const Instance* own_wait(std::uint32_t rank) const {
+    for (std::uint32_t i : graph_.waits_in[rank]) {
+      if (instances_.contains(i)) return &graph_.instances[i];
+    }
+    return nullptr;
+  }
+
+  // The group's very first collective, and `rank` has made none there: it did not take part in making the group.
+  bool is_creation(const Instance& wait, RankId rank) const {
+    if (wait.p2p) return false;
+    const GroupView& group = job_.groups[wait.group];
+    const MemberView& waiter = group.members[wait.member];
+    const OpKind kind = job_.trace->signature(waiter.program->signature(wait.row)).kind;
+    if (kind == OpKind::new_group) return true;
+    const MemberView* member = member_of(group, rank);
+    const bool first = waiter.calls.front().seq == wait.seq && !waiter.record->head_lost && wait.seq <= 1;
+    const bool default_group =
+        group.label == "default_pg" || group.label == "pg0" || group.name == "0" || group.ranks() == job_.known;
+    const bool world_elsewhere = own_is_default(rank);
+    return first && member && member->last_enqueued.value_or(0) == 0 && (!default_group || world_elsewhere);
+  }
+
+  bool own_is_default(RankId rank) const {
+    const Instance* own = own_wait(graph_.index_of(rank));
+    if (!own) return false;
+    const GroupView& group = job_.groups[own->group];
+    return group.label == "default_pg" || group.label == "pg0" || group.name == "0";
+  }
+
+  Finding one_culprit(std::uint32_t rank) const {
+    const RankId culprit = graph_.ranks[rank];
+    const Instance& missed = *awaited_in(rank);
+    const Instance* own = own_wait(rank);
+    Finding f = blank("order-cross-group", RankSet{culprit});
+    f.confidence = missed.waiters.size() > 1 ? Confidence::high : Confidence::medium;
+    const std::string missed_call = call_text(missed);
+    const std::string own_call = own ? call_text(*own) : "another operation";
+    if (is_creation(missed, culprit)) {
+      f.code = "group-create";
+      f.summary = fmt::format("rank {} did not join the first operation of group {} ({}): it is in {}", culprit.value,
+                              job_.groups[missed.group].label, missed_call, own_call);
+      f.advice =
+          "Whether to create or use a group must be decided alike by all its members: decide it collectively, and "
+          "create groups on all ranks in one order.";
+      return f;
+    }
+    if (alone_in_unique_call(rank, culprit)) {
+      f.code = "rank0-only";
+      f.summary = fmt::format("only rank {} makes {}; the others are in {}", culprit.value, own_call, missed_call);
+      f.advice =
+          "Look for a collective under a rank test (saving, logging, evaluating), perhaps hidden in a property or "
+          "forward.";
+      return f;
+    }
+    if (groups_.size() == 1) f.code = "rank-skipped";
+    f.summary =
+        groups_.size() == 1
+            ? fmt::format("rank {} is in {} while the others wait for it in {}", culprit.value, own_call, missed_call)
+            : fmt::format("rank {} uses its groups in another order: it is in {} while the others wait for it in {}",
+                          culprit.value, own_call, missed_call);
+    f.explanation = fmt::format(
+        "Every circle of waits goes through rank {}: with it in {} nobody would wait. It either swapped "
+        "the two operations or left one out.\n",
+        culprit.value, missed_call);
+    f.advice =
+        "Issue the operations of all groups in one order on all ranks; look for a branch that only this rank takes.";
+    return f;
+  }
+
+  // Rank 0 alone in a call that nobody ever makes besides.
+  bool alone_in_unique_call(std::uint32_t rank, RankId culprit) const {
+    const Instance* own = own_wait(rank);
+    if (!own || own->p2p || own->waiters.size() != 1 || culprit != RankId(0)) return false;
+    const GroupView& group = job_.groups[own->group];
+    const MemberView& member = group.members[own->member];
+    if (group.members.size() < 3) return false;
+    const std::uint64_t key = keys_.key(member, *member.call_at(own->seq));
+    for (const MemberView& other : group.members) {
+      if (other.rank == culprit) continue;
+      for (const Call& call : other.calls) {
+        if (keys_.key(other, call) == key) return false;
+      }
+    }
+    return true;
+  }
+
+  // Of several suspects the only one whose last call breaks the repeating pattern of its own earlier calls.
+  std::optional<std::uint32_t> pattern_breaker(const std::vector<std::uint32_t>& suspects) const {
+    if (suspects.size() < 2 || suspects.size() > 8) return std::nullopt;
+    std::optional<std::uint32_t> breaker;
+    for (std::uint32_t rank : suspects) {
+      const auto keeps = keeps_pattern(graph_.ranks[rank]);
+      if (!keeps) return std::nullopt;
+      if (*keeps) continue;
+      if (breaker) return std::nullopt;
+      breaker = rank;
+    }
+    return breaker;
+  }
+
+  std::optional<bool> keeps_pattern(RankId rank) const {
+    const RankView* view = view_of(job_, rank);
+    if (!view || !view->record) return std::nullopt;
+    const Program& program = job_.trace->program(*view->record);
+    std::vector<std::uint64_t> calls;
+    for (std::size_t row = program.size() > 8192 ? program.size() - 8192 : 0; row < program.size(); ++row) {
+      const auto slot = program.comm_slot(row);
+      if (!slot || program.state(row) == OpState::planned) continue;
+      const std::uint64_t where = std::uint64_t{*slot} << 32;
+      const Call call{0, static_cast<std::uint32_t>(row), 1};
+      const auto place = *slot < view->by_slot.size() ? view->by_slot[*slot] : RankView::Place{RankView::kNoGroup, 0};
+      if (place.group == RankView::kNoGroup) continue;
+      calls.push_back(keys_.key(job_.groups[place.group].members[place.member], call) ^ where * 0x9e3779b97f4a7c15);
+    }
+    if (calls.empty()) return std::nullopt;
+    const std::uint64_t last = calls.back();
+    calls.pop_back();
+    const Pattern pattern = pattern_before(calls);
+    if (pattern.period == 0) return std::nullopt;
+    return calls[calls.size() - pattern.period] == last;
+  }
+
+  Finding p2p_cycle() const {
+    Finding f = blank("p2p-cycle", core_);
+    f.confidence = Confidence::high;
+    f.summary = fmt::format("{} wait for each other in a circle of sends and receives", core_.label(8));
+    f.explanation =
+        "A send that is posted singly ends only when its receive is posted: each of these waits for a call that its "
+        "partner would make next. Posted together in one group (batch_isend_irecv, ncclGroupStart) they would "
+        "complete.\n";
+    f.advice =
+        "Alternate the order by parity (even ranks send first, odd ranks receive first) or post each rank's sends and "
+        "receives in one batch.";
+    return f;
+  }
+
+  Finding left_out(const RankSet& absent) const {
+    Finding f = blank("missing-ranks", absent);
+    f.confidence = Confidence::high;
+    const Instance* missed = awaited_in(graph_.index_of(*absent.begin()));
+    f.summary = missed ? fmt::format("{} never call{} {}: {} for {}", absent.label(8), absent.size() == 1 ? "s" : "",
+                                     call_text(*missed), waits(ranks_of(graph_, missed->waiters).label(8)),
+                                     absent.size() == 1 ? "it" : "them")
+                       : fmt::format("{} left out an operation", absent.label(8));
+    const bool creation = missed && absent.size() == 1 && is_creation(*missed, *absent.begin());
+    if (creation) f.code = "group-create";
+    if (missed && missed->p2p) {
+      f.code = "p2p-unmatched";
+      f.ranks.insert(ranks_of(graph_, missed->waiters));
+    }
+    f.explanation =
+        "Their whole programs are known and do not hold that call: the group's members do not fit the work, or the "
+        "call was left out.\n";
+    f.advice =
+        "Compare the group's member list with who is meant to take part, and look for a branch that leads around the "
+        "call.";
+    return f;
+  }
+
+  Finding orders_differ() const {
+    const bool mixed = p2p_ > 0 && groups_.size() == 1;
+    Finding f =
+        blank(mixed || (collectives_ == 0 && !reorder_would_help()) ? "p2p-unmatched" : "order-cross-group", core_);
+    f.confidence = whole_programs() ? Confidence::high : Confidence::medium;
+    f.summary = mixed ? fmt::format("{} wait for each other: a send or receive against another operation of one group",
+                                    core_.label(8))
+                      : fmt::format("{} use {} groups in different orders and wait for each other", core_.label(8),
+                                    groups_.size());
+    f.explanation = "Within each group everything matches; the fault is the circle.\n";
+    f.advice = "Issue the operations of all groups in one order on all ranks.";
+    return f;
+  }
+
+  Finding blank(const char* code, const RankSet& ranks) const {
+    Finding f;
+    f.code = code;
+    f.ranks = ranks;
+    for (std::uint32_t group : groups_) {
+      if (f.subjects.size() < 8) f.subjects.push_back("group " + job_.groups[group].label);
+    }
+    return f;
+  }
+
+  std::string call_text(const Instance& wait) const {
+    const GroupView& group = job_.groups[wait.group];
+    std::string place = "group " + group.label;
+    if (!wait.p2p) place += fmt::format(", seq {}", wait.seq);
+    return fmt::format("{} ({})", describe_call(job_, group.members[wait.member], wait.row), place);
+  }
+
+  void add_circle(Finding& f, std::uint32_t start) const {
+    const auto steps = shortest_cycle(graph_, set_, start);
+    f.explanation += "The circle:\n";
+    for (std::size_t i = 0; i < steps.size() && i < 12; ++i) {
+      const Instance& instance = graph_.instances[steps[i].instance];
+      const RankSet awaited{graph_.ranks[steps[(i + 1) % steps.size()].rank]};
+      f.explanation += "  " + step_text(job_, graph_, instance, awaited) + "\n";
+      const GroupView& group = job_.groups[instance.group];
+      if (f.evidence.size() < 4) {
+        f.evidence.push_back(call_evidence(job_, group, group.members[instance.member], instance.row));
+      }
+    }
+    if (steps.size() > 12) f.explanation += fmt::format("  ... {} steps in all\n", steps.size());
+  }
+
+  const JobView& job_;
+  const CallKeys& keys_;
+  const WaitGraph& graph_;
+  const std::vector<std::uint32_t>& set_;
+  RankSet core_;
+  std::set<std::uint32_t> instances_;
+  std::set<std::uint32_t> groups_;
+  std::size_t p2p_ = 0, collectives_ = 0;
+};
+
+}  // namespace
+
+Finding cycle_finding(const JobView& job, const CallKeys& keys, const WaitGraph& graph,
+                      const std::vector<std::uint32_t>& set) {
+  return CycleJudge(job, keys, graph, set).judge();
+}
+
+}  // namespace ddx::analyzers

@@ -1,0 +1,138 @@
+#include "analyzers/deadlock/stuck.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "analyzers/deadlock/cycle.h"
+#include "analyzers/deadlock/wait_text.h"
+
+namespace ddx::analyzers {
+namespace {
+
+const Instance& widest(const WaitGraph& graph) {
+  return *std::max_element(graph.instances.begin(), graph.instances.end(),
+                           [](const Instance& a, const Instance& b) { return a.waiters.size() < b.waiters.size(); });
+}
+
+// Ranks without evidence that the waiting operations need.
+RankSet unseen_of(const WaitGraph& graph) {
+  RankSet unseen;
+  for (const Instance& instance : graph.instances) unseen.insert(ranks_of(graph, instance.unseen));
+  return unseen;
+}
+
+Finding silent_ranks(const JobView& job, const WaitGraph& graph, const RankSet& unseen) {
+  const Instance& wait = widest(graph);
+  const GroupView& group = job.groups[wait.group];
+  Finding f;
+  // One or a few of many: their silence speaks. Many: somebody did not collect the files.
+  const bool few = unseen.size() * 4 <= job.known.size();
+  f.code = few ? "dead-rank" : "inconclusive";
+  f.severity = few ? Severity::error : Severity::info;
+  f.confidence = few ? Confidence::medium : Confidence::low;
+  if (few) f.ranks = unseen;
+  f.victims = few ? victims_of(graph, unseen) : RankSet();
+  const std::string call = fmt::format("{} (group {}, seq {})",
+                                       describe_call(job, group.members[wait.member], wait.row), group.label, wait.seq);
+  f.subjects = {"group " + group.label, fmt::format("seq {}", wait.seq)};
+  f.summary = few ? fmt::format("{} left no evidence where all others did: {} in {}", unseen.label(8),
+                                waits(ranks_of(graph, wait.waiters).label(8)), call)
+                  : fmt::format("{} of {} ranks left no evidence: whoever is at fault may be among them ({} in {})",
+                                unseen.size(), job.known.size(), waits(ranks_of(graph, wait.waiters).label(8)), call);
+  f.explanation =
+      "All ranks with evidence have entered the operation and agree on it; only ranks without evidence can keep it "
+      "from ending, unless the fault is below (device, link, library).\n";
+  f.evidence.push_back(call_evidence(job, group, group.members[wait.member], wait.row));
+  f.advice =
+      few ? fmt::format(
+                "Look for the log and the process of {}: it has probably crashed or was killed before it could dump.",
+                unseen.label(8))
+          : fmt::format("Collect the dumps of {} and run this again.", unseen.label(8));
+  return f;
+}
+
+// Members that have started the operation, and those that only enqueued it, where start times can be known.
+struct Starts {
+  RankSet started, scheduled;
+};
+
+Starts starts_of(const GroupView& group, const Instance& wait) {
+  Starts starts;
+  for (const MemberView& member : group.members) {
+    const Call* call = member.record ? member.call_at(wait.seq) : nullptr;
+    if (!call || !member.record->timing.value_or(false)) continue;
+    const OpState state = member.program->state(call->row);
+    if (state == OpState::started || state == OpState::completed) starts.started.insert(member.rank);
+    if (state == OpState::scheduled) starts.scheduled.insert(member.rank);
+  }
+  return starts;
+}
+
+Finding device_finding(const JobView& job, const WaitGraph& graph, const Instance& wait, const Starts& starts) {
+  const GroupView& group = job.groups[wait.group];
+  Finding f;
+  f.code = "stuck-device";
+  f.ranks = starts.scheduled;
+  f.victims = starts.started;
+  f.confidence = Confidence::medium;
+  f.subjects = {"group " + group.label, fmt::format("seq {}", wait.seq)};
+  f.summary = fmt::format("the device of {} never started {} (group {}, seq {}), which {} started",
+                          starts.scheduled.label(8), describe_call(job, group.members[wait.member], wait.row),
+                          group.label, wait.seq, starts.started.label(8));
+  f.explanation =
+      "Every member has enqueued the call. Where it is only scheduled, the device is still busy with work enqueued "
+      "before it: a kernel that does not end, or a copy.\n";
+  f.evidence.push_back(call_evidence(job, group, group.members[wait.member], wait.row));
+  f.advice = "Look at what runs on that device (cuda-gdb, nvidia-smi, py-spy dump --native of its process).";
+  (void)graph;
+  return f;
+}
+
+Finding stuck_finding(const JobView& job, const WaitGraph& graph) {
+  const Instance& wait = widest(graph);
+  const GroupView& group = job.groups[wait.group];
+  RankSet done;
+  for (const MemberView& member : group.members) {
+    const Call* call = member.record && !wait.p2p ? member.call_at(wait.seq) : nullptr;
+    if (call && member.completed(*call)) done.insert(member.rank);
+  }
+  Finding f;
+  f.code = "stuck-in-collective";
+  f.confidence = Confidence::medium;
+  f.victims = ranks_of(graph, wait.waiters);
+  f.subjects = {"group " + group.label, fmt::format("seq {}", wait.seq)};
+  f.summary = fmt::format("all members entered {} (group {}, seq {}) and agree on it, but it does not end",
+                          describe_call(job, group.members[wait.member], wait.row), group.label, wait.seq);
+  f.explanation =
+      "Nobody is missing and no size, type or order differs, so no rank's program is at fault. What is left is below: "
+      "a device, a link, the library. (If the job was still making progress when this was taken, this is what "
+      "a healthy run looks like.)\n";
+  if (!done.empty())
+    f.explanation += fmt::format("It is complete on {} and not on {}.\n", done.label(8), f.victims.label(8));
+  f.evidence.push_back(call_evidence(job, group, group.members[wait.member], wait.row));
+  f.advice =
+      "Take stacks of all ranks (py-spy dump), look at NCCL's log for network warnings and at dmesg for Xid errors, "
+      "and "
+      "test the links (nccl-tests) between the hosts of this group.";
+  return f;
+}
+
+}  // namespace
+
+std::vector<Finding> judge_without_missing(const JobView& job, const CallKeys& keys, const WaitGraph& graph) {
+  std::vector<Finding> findings;
+  const WaitGraph order = issue_order_graph(job);
+  for (const auto& set : cycles(order)) findings.push_back(cycle_finding(job, keys, order, set));
+  if (!findings.empty()) return findings;
+  const RankSet unseen = unseen_of(graph);
+  if (!unseen.empty()) return {silent_ranks(job, graph, unseen)};
+  const Instance& wait = widest(graph);
+  if (!wait.p2p) {
+    const Starts starts = starts_of(job.groups[wait.group], wait);
+    if (!starts.started.empty() && !starts.scheduled.empty()) return {device_finding(job, graph, wait, starts)};
+  }
+  return {stuck_finding(job, graph)};
+}
+
+}  // namespace ddx::analyzers

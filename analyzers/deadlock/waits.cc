@@ -1,0 +1,244 @@
+#include "analyzers/deadlock/waits.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "analyzers/deadlock/cycle.h"
+#include "analyzers/deadlock/stuck.h"
+#include "analyzers/deadlock/wait_text.h"
+#include "analyzers/match/alignment.h"
+
+namespace ddx::analyzers {
+namespace {
+
+// One operation with those members that do not wait for anybody themselves: the end of a chain.
+struct ChainEnd {
+  std::uint32_t instance = 0;
+  std::vector<std::uint32_t> idle;  // ranks
+};
+
+// Idle ranks by the operation in which most wait for them, so that one silent rank gives one finding, not one a group.
+std::vector<ChainEnd> chain_ends(const WaitGraph& graph) {
+  std::map<std::uint32_t, std::uint32_t> main_instance;
+  for (std::uint32_t i = 0; i < graph.instances.size(); ++i) {
+    for (std::uint32_t rank : graph.instances[i].missing) {
+      if (!graph.waits_in[rank].empty()) continue;
+      const auto [at, fresh] = main_instance.try_emplace(rank, i);
+      if (!fresh && graph.instances[i].waiters.size() > graph.instances[at->second].waiters.size()) at->second = i;
+    }
+  }
+  std::map<std::uint32_t, ChainEnd> by_instance;
+  for (const auto& [rank, instance] : main_instance) {
+    by_instance[instance].instance = instance;
+    by_instance[instance].idle.push_back(rank);
+  }
+  std::vector<ChainEnd> ends;
+  for (auto& [instance, end] : by_instance) ends.push_back(std::move(end));
+  return ends;
+}
+
+// What the programs of the idle ranks say about their silence.
+struct Silence {
+  bool finished = false;           // the whole program is known and over
+  std::optional<StopReason> stop;  // it ended by a stop
+  std::string stop_text;
+};
+
+Silence silence_of(const JobView& job, RankId rank) {
+  Silence silence;
+  const auto at = std::lower_bound(job.ranks.begin(), job.ranks.end(), rank,
+                                   [](const RankView& view, RankId wanted) { return view.rank < wanted; });
+  if (at == job.ranks.end() || at->rank != rank || !at->record) return silence;
+  const Program& program = job.trace->program(*at->record);
+  silence.finished = at->record->whole_program;
+  for (std::size_t row = 0; row < program.size(); ++row) {
+    const Signature& s = job.trace->signature(program.signature(row));
+    if (s.kind != OpKind::stop) continue;
+    silence.stop = s.stop_reason;
+    silence.stop_text = std::string(job.trace->text(s.name));
+    silence.finished = false;
+  }
+  return silence;
+}
+
+class ChainEndJudge {
+ public:
+  ChainEndJudge(const JobView& job, const CallKeys& keys, const WaitGraph& graph, const ChainEnd& end)
+      : job_(job),
+        keys_(keys),
+        graph_(graph),
+        instance_(graph.instances[end.instance]),
+        group_(job.groups[instance_.group]),
+        idle_(ranks_of(graph, end.idle)) {
+    silence_ = silence_of(job, *idle_.begin());
+  }
+
+  Finding judge() const {
+    Finding f = instance_.p2p ? unmatched() : missing();
+    if (f.victims.empty()) f.victims = victims_of(graph_, f.ranks);
+    f.subjects = {"group " + group_.label};
+    if (!instance_.p2p) f.subjects.push_back(fmt::format("seq {}", instance_.seq));
+    f.evidence.push_back(call_evidence(job_, group_, waiter(), instance_.row));
+    add_last_call(f);
+    return f;
+  }
+
+ private:
+  const MemberView& waiter() const { return group_.members[instance_.member]; }
+
+  bool is_new_group() const {
+    return job_.trace->signature(waiter().program->signature(instance_.row)).kind == OpKind::new_group;
+  }
+
+  // Few wait, everybody else has nothing to do with the call: it is the few who make one call too many.
+  bool lonely() const {
+    return !instance_.p2p && group_.members.size() >= 3 && instance_.waiters.size() == 1 &&
+           instance_.missing.size() + 1 == group_.members.size() && idle_.size() == instance_.missing.size();
+  }
+
+  // The waiting call goes on with a repeating pattern that the idle ranks have left.
+  bool pattern_goes_on() const {
+    const Call* call = waiter().call_at(instance_.seq);
+    if (!call) return false;
+    const auto at = static_cast<std::size_t>(call - waiter().calls.data());
+    const auto before = keys_.keys(waiter(), at > 4096 ? at - 4096 : 0, std::min<std::size_t>(at, 4096));
+    const Pattern pattern = pattern_before(before);
+    return pattern.period > 0 && before[before.size() - pattern.period] == keys_.key(waiter(), *call);
+  }
+
+  Finding unmatched() const {
+    Finding f;
+    f.code = "p2p-unmatched";
+    const RankSet waiting = ranks_of(graph_, instance_.waiters);
+    const char* wanted = *instance_.partner_sends ? "send" : "receive";
+    f.ranks = idle_;
+    f.ranks.insert(waiting);
+    f.confidence = silence_.finished ? Confidence::high : Confidence::medium;
+    f.summary = fmt::format("{} waits in {} for {}, which never posts the {} (group {})", waiting.label(8),
+                            describe_call(job_, waiter(), instance_.row), idle_.label(8), wanted, group_.label);
+    f.explanation =
+        fmt::format("{} is in no operation itself: all that it posted is complete, and the {} is not among it.\n",
+                    idle_.label(8), wanted);
+    f.advice = "Compare the two call sites: either the call is one too many, or its partner was left out.";
+    if (silence_.stop) describe_stop(f);
+    return f;
+  }
+
+  Finding missing() const {
+    Finding f;
+    if (silence_.stop && *silence_.stop != StopReason::stuck) return dead();
+    if (lonely()) return alone();
+    f.ranks = idle_;
+    f.code = "missing-ranks";
+    f.confidence = group_.members_known && instance_.waiters.size() > 1 ? Confidence::high : Confidence::medium;
+    if (is_new_group()) f.code = "group-create";
+    if (silence_.finished && pattern_goes_on()) f.code = "uneven-steps";
+    if (silence_.finished && group_.members.size() == 2) {
+      // One call less here or one more there: the same sentence.
+      f.ranks.insert(ranks_of(graph_, instance_.waiters));
+      if (f.code == "missing-ranks") f.code = "rank-skipped";
+      f.confidence = Confidence::medium;
+    }
+    const std::string call = describe_call(job_, waiter(), instance_.row);
+    const std::string waiting = ranks_of(graph_, instance_.waiters).label(8);
+    if (f.code == "uneven-steps") {
+      f.summary = fmt::format("{} left a repeating pattern earlier: {} in {} (group {}, seq {}) for it", idle_.label(8),
+                              waits(waiting), call, group_.label, instance_.seq);
+      f.advice = "All ranks must take the same number of steps: agree on it before the loop, pad, or use join().";
+    } else {
+      f.summary = fmt::format("{} never called {} (group {}, seq {}): {} for {}", idle_.label(8), call, group_.label,
+                              instance_.seq, waits(waiting), idle_.size() == 1 ? "it" : "them");
+      f.advice = fmt::format("Look at what {} does: a stack of its process (py-spy dump) or its log shows where it is.",
+                             idle_.label(8));
+    }
+    f.explanation = fmt::format(
+        "{} of {} members have enqueued seq {} of group {}; all that {} enqueued is complete, and it "
+        "waits for nobody: its host is elsewhere (data, a lock, another branch), or it has ended.\n",
+        group_.members.size() - instance_.missing.size() - instance_.unseen.size(), group_.members.size(),
+        instance_.seq, group_.label, idle_.label(8));
+    if (silence_.stop) describe_stop(f);
+    return f;
+  }
+
+  Finding dead() const {
+    Finding f;
+    f.code = "dead-rank";
+    f.ranks = idle_;
+    f.confidence = Confidence::high;
+    f.summary = fmt::format("{} ended ({}{}{}) before {} (group {}, seq {})", idle_.label(8), name_of(*silence_.stop),
+                            silence_.stop_text.empty() ? "" : ": ", silence_.stop_text,
+                            describe_call(job_, waiter(), instance_.row), group_.label, instance_.seq);
+    f.explanation = fmt::format("{} for it in a call that it can no longer make.\n",
+                                waits(ranks_of(graph_, instance_.waiters).label(8)));
+    f.advice = "The cause is what ended that rank; the others only wait.";
+    return f;
+  }
+
+  Finding alone() const {
+    Finding f;
+    const RankSet one = ranks_of(graph_, instance_.waiters);
+    f.code = "rank0-only";
+    f.ranks = one;
+    f.confidence = silence_.finished ? Confidence::high : Confidence::medium;
+    f.summary = fmt::format("only {} makes {} (group {}, seq {}); no other member does", one.label(),
+                            describe_call(job_, waiter(), instance_.row), group_.label, instance_.seq);
+    f.explanation = fmt::format(
+        "All {} other members are idle: everything that they enqueued is complete. One call too many "
+        "on one rank is likelier than one too few on {}.\n",
+        idle_.size(), idle_.size());
+    f.advice =
+        "Look for a collective under a rank test (saving, logging, evaluating), perhaps hidden in a property or "
+        "forward.";
+    return f;
+  }
+
+  void describe_stop(Finding& f) const {
+    f.explanation += fmt::format("Its list ends with: {} {}\n", name_of(*silence_.stop), silence_.stop_text);
+  }
+
+  // The last thing that the first idle rank did in this group.
+  void add_last_call(Finding& f) const {
+    for (const MemberView& member : group_.members) {
+      if (member.rank != *idle_.begin() || !member.record || member.issued == 0) continue;
+      f.evidence.push_back(call_evidence(job_, group_, member, member.calls[member.issued - 1].row));
+    }
+  }
+
+  const JobView& job_;
+  const CallKeys& keys_;
+  const WaitGraph& graph_;
+  const Instance& instance_;
+  const GroupView& group_;
+  RankSet idle_;
+  Silence silence_;
+};
+
+}  // namespace
+
+WaitJudgement judge_waits(const JobView& job, const CallKeys& keys, const std::vector<CallPlace>& broken,
+                          const RankSet& broken_by) {
+  const WaitGraph graph = missing_call_graph(job, broken);
+  WaitJudgement judgement;
+  for (std::uint32_t rank = 0; rank < graph.ranks.size(); ++rank) {
+    if (!graph.waits_in[rank].empty()) judgement.waiting.insert(graph.ranks[rank]);
+  }
+  if (judgement.waiting.empty()) return judgement;
+  for (const auto& set : cycles(graph)) {
+    Finding finding = cycle_finding(job, keys, graph, set);
+    // A circle through a rank whose list is already known to be wrong is that fault's consequence.
+    if (broken.empty()) judgement.findings.push_back(std::move(finding));
+  }
+  for (const ChainEnd& end : chain_ends(graph)) {
+    Finding finding = ChainEndJudge(job, keys, graph, end).judge();
+    if (finding.ranks.common(broken_by).empty()) judgement.findings.push_back(std::move(finding));
+  }
+  if (judgement.findings.empty() && broken.empty()) {
+    for (Finding& finding : judge_without_missing(job, keys, graph)) judgement.findings.push_back(std::move(finding));
+  }
+  return judgement;
+}
+
+}  // namespace ddx::analyzers

@@ -1,0 +1,73 @@
+#include "analyzers/judge.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+namespace ddx::analyzers {
+namespace {
+
+bool one_of(std::string_view code, std::initializer_list<std::string_view> codes) {
+  return std::find(codes.begin(), codes.end(), code) != codes.end();
+}
+
+// What is known of a silent rank, from the most to the least specific.
+constexpr std::array<std::string_view, 9> kAbsence{"dead-rank",    "rank0-only",   "uneven-steps",
+                                                   "group-create", "rank-skipped", "missing-ranks",
+                                                   "stuck-host",   "lagging-rank", "timeout"};
+
+std::size_t specificity(std::string_view code) {
+  return static_cast<std::size_t>(std::find(kAbsence.begin(), kAbsence.end(), code) - kAbsence.begin());
+}
+
+bool names_somebody(const Finding& f) { return f.severity == Severity::error && !f.ranks.empty(); }
+
+bool subset(const RankSet& part, const RankSet& whole) { return part.without(whole).empty(); }
+
+// Whether `cause` already says what `f` says, or is why it happened.
+bool explains(const Finding& cause, const Finding& f) {
+  if (cause.severity != Severity::error) return false;
+  if (cause.code == f.code) {
+    // The same conclusion from another source (a log and a dump).
+    return cause.ranks == f.ranks && !f.ranks.empty() && cause.confidence >= f.confidence;
+  }
+  const std::size_t a = specificity(cause.code), b = specificity(f.code);
+  if (a < b && b < kAbsence.size() && !f.ranks.empty() && subset(f.ranks, cause.ranks)) return true;
+  // Nobody's fault as long as somebody's fault is known.
+  if (one_of(f.code, {"stuck-in-collective", "timeout", "inconclusive", "stuck-device"}) && names_somebody(cause))
+    return true;
+  return one_of(f.code, {"stuck-in-collective", "timeout"}) &&
+         one_of(cause.code, {"network", "nic-asymmetry", "shm-small", "host-asymmetry", "device-duplicate"});
+}
+
+void drop_explained(std::vector<Finding>& findings) {
+  std::vector<bool> dropped(findings.size(), false);
+  for (std::size_t i = 0; i < findings.size(); ++i) {
+    for (std::size_t k = 0; k < findings.size() && !dropped[i]; ++k) {
+      if (k == i || dropped[k] || !explains(findings[k], findings[i])) continue;
+      dropped[i] = true;
+      findings[k].victims.insert(findings[i].victims.without(findings[k].ranks));
+    }
+  }
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < findings.size(); ++i) {
+    if (dropped[i]) continue;
+    if (kept != i) findings[kept] = std::move(findings[i]);
+    ++kept;
+  }
+  findings.resize(kept);
+}
+
+}  // namespace
+
+std::vector<Finding> settle(const Evidence& evidence, std::vector<Finding> findings) {
+  (void)evidence;
+  drop_explained(findings);
+  std::stable_sort(findings.begin(), findings.end(), [](const Finding& a, const Finding& b) {
+    if (a.severity != b.severity) return a.severity > b.severity;
+    return a.confidence > b.confidence;
+  });
+  return findings;
+}
+
+}  // namespace ddx::analyzers

@@ -1,0 +1,36 @@
+// Alignment: given what two ranks called from their first difference on, which single edit makes the rest agree.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+namespace ddx::analyzers {
+
+struct Edit {
+  enum class Kind {
+    none,     // no single edit explains what follows
+    skip,     // the odd side lacks `length` calls that the reference has here
+    extra,    // the odd side has `length` calls more here
+    swap,     // the odd side has two neighbouring calls in the other order
+    replace,  // this one call differs, the rest agrees
+  };
+  Kind kind = Kind::none;
+  std::size_t length = 0;
+  std::size_t support = 0;  // calls behind the edit that agree: what the claim rests on; 0: nothing speaks against it
+};
+
+// Both lists begin at the first difference (odd[0] != reference[0]) and may end early (a rank that is stuck): only
+// where both have a call can they disagree. Of the edits that nothing speaks against the one with most support wins,
+// then the shorter one.
+Edit explain_difference(std::span<const std::uint64_t> odd, std::span<const std::uint64_t> reference);
+
+// A repeating pattern in front of a place.
+struct Pattern {
+  std::size_t period = 0;   // 0: none
+  std::size_t repeats = 0;  // whole periods right before the place
+};
+// The pattern (period at most 64) of which at least two whole repeats end exactly at the end of `before` and that
+// covers most of it.
+Pattern pattern_before(std::span<const std::uint64_t> before);
+
+}  // namespace ddx::analyzers

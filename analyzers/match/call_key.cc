@@ -1,0 +1,115 @@
+#include "analyzers/match/call_key.h"
+
+#include <algorithm>
+
+namespace ddx::analyzers {
+namespace {
+
+std::uint64_t mix(std::uint64_t hash, std::uint64_t word) {
+  hash ^= word + 0x9e3779b97f4a7c15 + (hash << 6) + (hash >> 2);
+  hash *= 0xff51afd7ed558ccd;
+  return hash ^ (hash >> 33);
+}
+
+// A recorder's names for one kind vary between backends; only an op of no known kind is told by its name.
+std::uint64_t key_of(const Signature& signature) {
+  std::uint64_t hash = mix(1, static_cast<std::uint64_t>(signature.kind));
+  if (signature.kind == OpKind::unknown) hash = mix(hash, signature.name.value);
+  if (signature.kind == OpKind::barrier) return hash;
+  hash = mix(hash, static_cast<std::uint64_t>(signature.type_in));
+  hash = mix(hash, static_cast<std::uint64_t>(signature.redop));
+  const auto count = shared_count(signature);
+  hash = mix(hash, count ? *count + 1 : 0);
+  if (signature.kind == OpKind::new_group) {
+    for (std::int32_t rank : signature.members) hash = mix(hash, static_cast<std::uint64_t>(rank));
+  }
+  return hash;
+}
+
+Field difference(const JobView& job, const MemberView& a, std::uint32_t row_a, const MemberView& b,
+                 std::uint32_t row_b) {
+  const Signature& sa = job.trace->signature(a.program->signature(row_a));
+  const Signature& sb = job.trace->signature(b.program->signature(row_b));
+  if (sa.kind != sb.kind) return Field::kind;
+  if (sa.kind == OpKind::unknown && sa.name != sb.name) return Field::kind;
+  if (sa.kind == OpKind::barrier) return Field::none;
+  if (sa.kind == OpKind::new_group && sa.members != sb.members) return Field::group_members;
+  const auto count_a = shared_count(sa);
+  const auto count_b = shared_count(sb);
+  if (count_a && count_b && *count_a != *count_b) return Field::count;
+  if (sa.type_in != sb.type_in && sa.type_in != DataType::unknown && sb.type_in != DataType::unknown) {
+    return Field::datatype;
+  }
+  if (is_rooted(sa.kind)) {
+    const auto root_a = job.trace->peer(*a.record, sa);
+    const auto root_b = job.trace->peer(*b.record, sb);
+    if (root_a && root_b && *root_a != *root_b) return Field::root;
+  }
+  if (sa.redop != sb.redop && sa.redop != RedOp::unknown && sb.redop != RedOp::unknown) return Field::redop;
+  return Field::none;
+}
+
+}  // namespace
+
+std::string_view name_of(Field field) {
+  switch (field) {
+    case Field::none: return "nothing";
+    case Field::kind: return "operation";
+    case Field::group_members: return "member list";
+    case Field::count: return "size";
+    case Field::datatype: return "datatype";
+    case Field::root: return "root";
+    case Field::redop: return "reduction";
+  }
+  return "nothing";
+}
+
+std::optional<std::uint64_t> shared_count(const Signature& signature) {
+  switch (signature.kind) {
+    case OpKind::all_gather: return signature.count_out ? signature.count_out : signature.count_in;
+    case OpKind::scatter: return signature.count_out;
+    case OpKind::all_to_all:
+    case OpKind::barrier:
+    case OpKind::new_group:
+    case OpKind::split_group: return std::nullopt;
+    default: return signature.count_in;
+  }
+}
+
+CallKeys::CallKeys(const JobView& job) : job_(&job) {
+  by_signature_.reserve(job.trace->signatures().size());
+  for (const Signature& signature : job.trace->signatures()) by_signature_.push_back(key_of(signature));
+}
+
+std::uint64_t CallKeys::key(const MemberView& member, const Call& call) const {
+  std::uint64_t hash = call.rows;
+  for (std::uint32_t row = call.row; row < call.row + call.rows; ++row) {
+    const SignatureId id = member.program->signature(row);
+    hash = mix(hash, by_signature_[id.value]);
+    const Signature& signature = job_->trace->signature(id);
+    if (signature.peer_slot && is_rooted(signature.kind)) {
+      hash = mix(hash, static_cast<std::uint64_t>(job_->trace->peer(*member.record, signature).value_or(-1)));
+    }
+  }
+  return hash;
+}
+
+std::vector<std::uint64_t> CallKeys::keys(const MemberView& member, std::size_t first, std::size_t limit) const {
+  std::vector<std::uint64_t> all;
+  const std::size_t end = std::min(member.calls.size(), first + std::min(limit, member.calls.size()));
+  for (std::size_t i = first; i < end; ++i) all.push_back(key(member, member.calls[i]));
+  return all;
+}
+
+Field first_difference(const JobView& job, const MemberView& a, const Call& call_a, const MemberView& b,
+                       const Call& call_b) {
+  if (call_a.rows != call_b.rows) return Field::kind;
+  Field worst = Field::none;
+  for (std::uint32_t i = 0; i < call_a.rows; ++i) {
+    const Field field = difference(job, a, call_a.row + i, b, call_b.row + i);
+    if (field != Field::none && (worst == Field::none || field < worst)) worst = field;
+  }
+  return worst;
+}
+
+}  // namespace ddx::analyzers

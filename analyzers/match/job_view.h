@@ -1,0 +1,83 @@
+// JobView: the trace turned from "what each process recorded" into "what each communicator saw": per communicator and
+// member the collective calls by sequence number and the sends and receives in order of issue. Built once; every
+// analyzer of collectives reads it. Nothing here is a judgement.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/finding.h"
+#include "base/rank_set.h"
+#include "traces/model/evidence.h"
+
+namespace ddx::analyzers {
+
+// Rows of one program that share one sequence number of one communicator: one row, or the parts of a coalesced batch.
+struct Call {
+  std::uint32_t seq = 0;
+  std::uint32_t row = 0;   // first row
+  std::uint32_t rows = 1;  // consecutive among the member's rows of this communicator
+};
+
+struct MemberView {
+  RankId rank;
+  std::uint32_t position = 0;          // in the communicator
+  const RankRecord* record = nullptr;  // null: no evidence of this rank
+  const Program* program = nullptr;
+  std::vector<Call> calls;         // collectives, ascending by seq, planned ones last
+  std::size_t issued = 0;          // calls[0, issued) were enqueued, the rest is planned
+  std::vector<std::uint32_t> p2p;  // rows of sends and receives in order of issue, planned ones last
+  std::size_t p2p_issued = 0;
+  std::optional<std::uint64_t> last_enqueued;  // sequence number; 0: none yet; absent: unknown
+  std::optional<std::uint64_t> first_known;    // calls before it may be lost; absent: no call known
+
+  const Call* call_at(std::uint64_t seq) const;  // null: not retained or not reached
+  bool completed(const Call& call) const;
+  bool in_flight(const Call& call) const;  // scheduled or started
+};
+
+struct GroupView {
+  std::string label;           // for people: "default_pg", "mesh_tp (7)"
+  std::string name;            // the communicator's own name
+  bool members_known = false;  // the member list was recorded (else: those seen)
+  bool synthesized = false;
+  std::vector<MemberView> members;  // by position
+
+  RankSet ranks() const;
+  std::size_t with_record() const;
+};
+
+// Where one rank's record stands in the groups.
+struct RankView {
+  RankId rank;
+  const RankRecord* record = nullptr;
+  struct Place {
+    std::uint32_t group;
+    std::uint32_t member;
+  };
+  std::vector<Place> by_slot;  // index: communicator slot of the record; group == kNoGroup: none
+  static constexpr std::uint32_t kNoGroup = 0xffffffff;
+};
+
+struct JobView {
+  const Evidence* evidence = nullptr;
+  const Trace* trace = nullptr;
+  std::vector<GroupView> groups;
+  std::vector<RankView> ranks;  // one a rank, ascending; of several records of one rank the one that tells most
+  RankSet seen;                 // ranks with a record
+  RankSet known;                // ranks that anything names: records, member lists, the world size
+};
+
+JobView build_job_view(const Evidence& evidence);
+
+// Wording shared by the analyzers of collectives.
+std::string describe_call(const JobView& job, const MemberView& member, std::uint32_t row);  // "all_reduce f32 x 1,000"
+std::string call_site_text(const JobView& job, const MemberView& member,
+                           std::uint32_t row);  // "train.py:10 in step" or ""
+// "rank 3: all_reduce f32 x 1,000 (group g, seq 12), started, at train.py:10 in step", with the input's path.
+EvidenceLine call_evidence(const JobView& job, const GroupView& group, const MemberView& member, std::uint32_t row);
+
+}  // namespace ddx::analyzers

@@ -1,0 +1,284 @@
+#include "analyzers/mismatch/divergence.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "analyzers/mismatch/divergence_text.h"
+
+namespace ddx::analyzers {
+namespace {
+
+constexpr std::size_t kTail = 8192;     // calls looked at behind a difference
+constexpr std::size_t kHistory = 4096;  // and before it
+
+// What one side called: before the difference and from it on.
+struct History {
+  std::vector<std::uint64_t> before;
+  std::vector<std::uint64_t> tail;
+};
+
+class GroupScan {
+ public:
+  GroupScan(const JobView& job, const CallKeys& keys, std::uint32_t group)
+      : job_(job), keys_(keys), group_(job.groups[group]), group_index_(group) {}
+
+  std::optional<Divergence> run() {
+    std::uint64_t first = UINT64_MAX, last = 0;
+    for (const MemberView& member : group_.members) {
+      if (member.calls.empty()) continue;
+      first = std::min<std::uint64_t>(first, member.calls.front().seq);
+      last = std::max<std::uint64_t>(last, member.calls.back().seq);
+    }
+    // By position in the longest list, not by counting up: sequence numbers of hostile input may be far apart.
+    for (const std::uint32_t seq : all_seqs(first, last)) {
+      if (differs(seq)) {
+        Divergence divergence = describe(seq);
+        if (divergence.sides.size() > 1) return divergence;
+      }
+    }
+    return std::nullopt;
+  }
+
+ private:
+  std::vector<std::uint32_t> all_seqs(std::uint64_t first, std::uint64_t last) const {
+    std::vector<std::uint32_t> seqs;
+    if (first > last) return seqs;
+    std::size_t calls = 0;
+    for (const MemberView& member : group_.members) calls += member.calls.size();
+    if (last - first < calls + 1024) {
+      for (std::uint64_t seq = first; seq <= last; ++seq) seqs.push_back(static_cast<std::uint32_t>(seq));
+      return seqs;
+    }
+    std::set<std::uint32_t> sparse;
+    for (const MemberView& member : group_.members) {
+      for (const Call& call : member.calls) sparse.insert(call.seq);
+    }
+    return {sparse.begin(), sparse.end()};
+  }
+
+  bool differs(std::uint32_t seq) const {
+    std::optional<std::uint64_t> common;
+    for (const MemberView& member : group_.members) {
+      const Call* call = member.call_at(seq);
+      if (!call) continue;
+      const std::uint64_t key = keys_.key(member, *call);
+      if (common && *common != key) return true;
+      common = key;
+    }
+    return false;
+  }
+
+  Divergence describe(std::uint32_t seq) {
+    Divergence d;
+    d.group = group_index_;
+    d.seq = seq;
+    d.sides = sides_at(seq);
+    if (d.sides.size() < 2) return d;
+    d.has_majority = d.sides[0].size() > d.sides[1].size();
+    classify(d);
+    return d;
+  }
+
+  // Members with calls that certainly agree share a key; sides that differ in nothing that both recorded are one side.
+  std::vector<std::vector<std::uint32_t>> sides_at(std::uint32_t seq) const {
+    std::map<std::uint64_t, std::vector<std::uint32_t>> by_key;
+    for (std::uint32_t i = 0; i < group_.members.size(); ++i) {
+      if (const Call* call = group_.members[i].call_at(seq)) by_key[keys_.key(group_.members[i], *call)].push_back(i);
+    }
+    std::vector<std::vector<std::uint32_t>> sides;
+    for (auto& [key, members] : by_key) {
+      const auto same = std::find_if(sides.begin(), sides.end(), [&](const auto& side) {
+        return difference_at(seq, side.front(), members.front()) == Field::none;
+      });
+      if (same == sides.end()) {
+        sides.push_back(members);
+      } else {
+        same->insert(same->end(), members.begin(), members.end());
+      }
+    }
+    for (auto& side : sides) std::sort(side.begin(), side.end());
+    std::sort(sides.begin(), sides.end(), [](const auto& a, const auto& b) {
+      return a.size() != b.size() ? a.size() > b.size() : a.front() < b.front();
+    });
+    return sides;
+  }
+
+  Field difference_at(std::uint32_t seq, std::uint32_t a, std::uint32_t b) const {
+    const MemberView& one = group_.members[a];
+    const MemberView& other = group_.members[b];
+    return first_difference(job_, one, *one.call_at(seq), other, *other.call_at(seq));
+  }
+
+  // The member of a side that shows most of what came next.
+  std::uint32_t speaker(const std::vector<std::uint32_t>& side) const {
+    return *std::max_element(side.begin(), side.end(), [&](std::uint32_t a, std::uint32_t b) {
+      return group_.members[a].calls.back().seq < group_.members[b].calls.back().seq;
+    });
+  }
+
+  History history_of(std::uint32_t index, std::uint32_t seq) const {
+    const MemberView& member = group_.members[index];
+    const auto at = static_cast<std::size_t>(member.call_at(seq) - member.calls.data());
+    const std::size_t begin = at > kHistory ? at - kHistory : 0;
+    return {keys_.keys(member, begin, at - begin), keys_.keys(member, at, kTail)};
+  }
+
+  void classify(Divergence& d);
+  std::string code_of(const Divergence& d, const History& odd, const History& reference) const;
+  std::string code_without_support(const Divergence& d, const History& odd, const History& reference) const;
+  bool leaves_pattern(const History& leaver, const History& stayer) const;
+  bool unique_to(const std::vector<std::uint32_t>& side, std::uint32_t seq, std::size_t length) const;
+  bool sizes_far_apart(const Divergence& d) const;
+  bool all_completed(std::uint32_t seq) const;
+
+  const JobView& job_;
+  const CallKeys& keys_;
+  const GroupView& group_;
+  std::uint32_t group_index_;
+};
+
+std::string mismatch_code(Field field) {
+  switch (field) {
+    case Field::group_members: return "group-create";
+    case Field::count: return "mismatch-size";
+    case Field::datatype: return "mismatch-dtype";
+    case Field::root: return "mismatch-root";
+    case Field::redop: return "mismatch-redop";
+    case Field::kind:
+    case Field::none: break;
+  }
+  return "mismatch-type";
+}
+
+// `leaver` goes on to a call that is no part of the repeating pattern before it, while `stayer` goes round once more.
+bool GroupScan::leaves_pattern(const History& leaver, const History& stayer) const {
+  const Pattern pattern = pattern_before(stayer.before);
+  if (pattern.period == 0) return false;
+  const auto round = std::span(stayer.before).last(pattern.period);
+  const bool stays = stayer.tail.front() == round.front();
+  return stays && std::find(round.begin(), round.end(), leaver.tail.front()) == round.end();
+}
+
+// No member outside `side` makes any of the `length` calls from `seq` on that the side makes.
+bool GroupScan::unique_to(const std::vector<std::uint32_t>& side, std::uint32_t seq, std::size_t length) const {
+  const MemberView& member = group_.members[side.front()];
+  const auto at = static_cast<std::size_t>(member.call_at(seq) - member.calls.data());
+  const std::vector<std::uint64_t> calls = keys_.keys(member, at, length);
+  for (std::uint32_t i = 0; i < group_.members.size(); ++i) {
+    if (std::binary_search(side.begin(), side.end(), i)) continue;
+    for (const Call& call : group_.members[i].calls) {
+      if (std::find(calls.begin(), calls.end(), keys_.key(group_.members[i], call)) != calls.end()) return false;
+    }
+  }
+  return true;
+}
+
+// A short last batch gives sizes that are close; another call of the same kind gives any size.
+bool GroupScan::sizes_far_apart(const Divergence& d) const {
+  std::optional<std::uint64_t> counts[2];
+  for (int i = 0; i < 2; ++i) {
+    const MemberView& member = group_.members[d.sides[static_cast<std::size_t>(i)].front()];
+    counts[i] = shared_count(job_.trace->signature(member.program->signature(member.call_at(d.seq)->row)));
+  }
+  if (!counts[0] || !counts[1]) return false;
+  const auto [low, high] = std::minmax(*counts[0], *counts[1]);
+  return high / 2 > low;
+}
+
+bool GroupScan::all_completed(std::uint32_t seq) const {
+  return std::all_of(group_.members.begin(), group_.members.end(), [&](const MemberView& member) {
+    const Call* call = member.call_at(seq);
+    return !call || (member.record->snapshot && member.completed(*call));
+  });
+}
+
+// Nothing came behind the difference: the calls before it must decide.
+std::string GroupScan::code_without_support(const Divergence& d, const History& odd, const History& reference) const {
+  const bool same_kind = d.field != Field::kind;
+  if (leaves_pattern(odd, reference) && (!same_kind || (d.field == Field::count && sizes_far_apart(d)))) {
+    const bool rank_zero =
+        d.has_majority && d.sides[1].size() == 1 && group_.members[d.sides[1].front()].rank == RankId(0);
+    return rank_zero && !same_kind && unique_to(d.sides[1], d.seq, 1) ? "rank0-only" : "uneven-steps";
+  }
+  if (same_kind) return mismatch_code(d.field);
+  if (leaves_pattern(reference, odd)) return "uneven-steps";
+  const auto successor_is = [&](std::uint64_t call, std::uint64_t next) {
+    std::size_t seen = 0, followed = 0;
+    for (std::size_t i = 0; i + 1 < reference.before.size(); ++i) {
+      if (reference.before[i] != call) continue;
+      ++seen;
+      if (reference.before[i + 1] == next) ++followed;
+    }
+    return seen > 0 && 2 * followed > seen;
+  };
+  if (successor_is(reference.tail.front(), odd.tail.front())) return "rank-skipped";
+  if (successor_is(odd.tail.front(), reference.tail.front())) return "rank-skipped";
+  const auto& side = d.sides[1];
+  if (side.size() == 1 && group_.members[side.front()].rank == RankId(0) && unique_to(side, d.seq, 1))
+    return "rank0-only";
+  return "mismatch-type";
+}
+
+std::string GroupScan::code_of(const Divergence& d, const History& odd, const History& reference) const {
+  const MemberView& member = group_.members[d.sides[1].front()];
+  const OpKind kind = job_.trace->signature(member.program->signature(member.call_at(d.seq)->row)).kind;
+  if (kind == OpKind::new_group || kind == OpKind::split_group || d.field == Field::group_members)
+    return "group-create";
+  if (d.edit.support == 0) return code_without_support(d, odd, reference);
+  // Lists that differ from their first common call on: where the shift began is not retained.
+  const bool beginning_lost = odd.before.empty() && reference.before.empty() && member.record->head_lost;
+  switch (d.edit.kind) {
+    case Edit::Kind::skip:
+      if (leaves_pattern(odd, reference)) return "uneven-steps";
+      return beginning_lost ? "shifted" : "rank-skipped";
+    case Edit::Kind::extra:
+      if (d.sides[1].size() == 1 && unique_to(d.sides[1], d.seq, d.edit.length)) return "rank0-only";
+      if (leaves_pattern(reference, odd)) return "uneven-steps";
+      return beginning_lost ? "shifted" : "rank-skipped";
+    case Edit::Kind::swap: return "order-inverted";
+    case Edit::Kind::replace:
+    case Edit::Kind::none: break;
+  }
+  return mismatch_code(d.field);
+}
+
+void GroupScan::classify(Divergence& d) {
+  std::uint32_t reference_index = speaker(d.sides[0]);
+  std::uint32_t odd_index = speaker(d.sides[1]);
+  History reference = history_of(reference_index, d.seq);
+  History odd = history_of(odd_index, d.seq);
+  d.edit = explain_difference(odd.tail, reference.tail);
+  if (!d.has_majority && d.edit.kind == Edit::Kind::skip) {
+    // Two equal sides: "one has a call more" and "the other one less" are the same sentence; tell it of the side that
+    // makes the call, since that call can be shown.
+    std::swap(d.sides[0], d.sides[1]);
+    std::swap(reference, odd);
+    std::swap(reference_index, odd_index);
+    d.edit.kind = Edit::Kind::extra;
+  }
+  d.field = difference_at(d.seq, reference_index, odd_index);
+  d.completed = all_completed(d.seq);
+  d.code = code_of(d, odd, reference);
+  std::vector<RankId> ranks;
+  const bool one_side = d.has_majority || d.code == "rank0-only";
+  for (std::size_t side = one_side ? 1 : 0; side < d.sides.size(); ++side) {
+    for (std::uint32_t index : d.sides[side]) ranks.push_back(group_.members[index].rank);
+  }
+  d.culprits = RankSet(std::move(ranks));
+  d.finding = divergence_finding(job_, d, odd_index, reference_index);
+}
+
+}  // namespace
+
+std::vector<Divergence> find_divergences(const JobView& job, const CallKeys& keys) {
+  std::vector<Divergence> all;
+  for (std::uint32_t group = 0; group < job.groups.size(); ++group) {
+    if (auto divergence = GroupScan(job, keys, group).run()) all.push_back(std::move(*divergence));
+  }
+  return all;
+}
+
+}  // namespace ddx::analyzers

@@ -1,0 +1,116 @@
+#include "analyzers/snapshot_judge.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include "analyzers/deadlock/waits.h"
+#include "analyzers/groups/groups.h"
+#include "analyzers/match/call_key.h"
+#include "analyzers/match/job_view.h"
+#include "analyzers/mismatch/divergence.h"
+#include "analyzers/p2p/p2p.h"
+
+namespace ddx::analyzers {
+namespace {
+
+void append(std::vector<Finding>& to, std::vector<Finding>&& from) {
+  to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
+}
+
+// A divergence that names a side; one between equal sides names both and waits for other groups to decide.
+bool decided(const Divergence& d) { return d.has_majority || d.code == "rank0-only"; }
+
+// Several groups with equal sides: a rank that is in all of them explains all of them.
+RankSet common_suspect(const std::vector<Divergence>& undecided) {
+  if (undecided.size() < 2) return {};
+  RankSet common = undecided.front().culprits;
+  for (const Divergence& d : undecided) common = common.common(d.culprits);
+  return common.size() < undecided.front().culprits.size() ? common : RankSet();
+}
+
+// One fault may show in several groups: what the same ranks do wrong is told once, for the group it is clearest in.
+class DivergenceMerger {
+ public:
+  explicit DivergenceMerger(std::vector<Divergence>&& all) {
+    for (Divergence& d : all) (decided(d) ? decided_ : undecided_).push_back(std::move(d));
+    std::stable_sort(decided_.begin(), decided_.end(), [](const Divergence& a, const Divergence& b) {
+      return a.finding.confidence > b.finding.confidence;
+    });
+  }
+
+  std::vector<Finding> run() {
+    for (Divergence& d : decided_) take(d);
+    if (findings_.empty()) {
+      if (const RankSet suspect = common_suspect(undecided_); !suspect.empty()) return one_suspect(suspect);
+    }
+    for (Divergence& d : undecided_) take(d);
+    for (std::size_t i = 0; i < findings_.size(); ++i) note_repeats(findings_[i], repeats_[i]);
+    return std::move(findings_);
+  }
+
+ private:
+  void take(Divergence& d) {
+    for (std::size_t i = 0; i < findings_.size(); ++i) {
+      const bool same = findings_[i].ranks == d.culprits;
+      const bool explained = !decided(d) && !findings_[i].ranks.common(d.culprits).empty();
+      if (!same && !explained) continue;
+      repeats_[i].push_back(d.finding.subjects.front());
+      return;
+    }
+    findings_.push_back(std::move(d.finding));
+    repeats_.emplace_back();
+  }
+
+  std::vector<Finding> one_suspect(const RankSet& suspect) {
+    Finding f = std::move(undecided_.front().finding);
+    f.ranks = suspect;
+    f.confidence = Confidence::medium;
+    f.explanation += fmt::format("{} groups differ between two equal sides each; {} is the only one in all of them.\n",
+                                 undecided_.size(), suspect.label(8));
+    return {std::move(f)};
+  }
+
+  static void note_repeats(Finding& f, const std::vector<std::string>& groups) {
+    if (groups.empty()) return;
+    std::string names;
+    for (std::size_t i = 0; i < groups.size() && i < 6; ++i) names += (i ? ", " : "") + groups[i];
+    if (groups.size() > 6) names += fmt::format(" and {} more", groups.size() - 6);
+    f.explanation += fmt::format("The same ranks differ in {} too: one cause, told once.\n", names);
+  }
+
+  std::vector<Divergence> decided_, undecided_;
+  std::vector<Finding> findings_;
+  std::vector<std::vector<std::string>> repeats_;
+};
+
+}  // namespace
+
+std::vector<Finding> judge_snapshot(const Evidence& evidence) {
+  if (evidence.trace.ranks.empty()) return {};
+  const JobView job = build_job_view(evidence);
+  const CallKeys keys(job);
+  std::vector<Divergence> divergences = find_divergences(job, keys);
+  std::vector<CallPlace> broken;
+  RankSet broken_by;
+  for (const Divergence& d : divergences) {
+    broken.push_back({d.group, d.seq});
+    broken_by.insert(d.culprits);
+  }
+  WaitJudgement waits = judge_waits(job, keys, broken, broken_by);
+
+  std::vector<Finding> findings = find_group_disagreements(job);
+  append(findings, DivergenceMerger(std::move(divergences)).run());
+  for (Finding& f : findings) {
+    if (f.victims.empty()) f.victims = waits.waiting.without(f.ranks);
+  }
+  append(findings, std::move(waits.findings));
+  append(findings, find_split_mismatches(job));
+  if (broken.empty()) append(findings, find_impossible_sizes(job));
+  append(findings, find_bad_pairs(job));
+  append(findings, find_bad_peers(job));
+  return findings;
+}
+
+}  // namespace ddx::analyzers
