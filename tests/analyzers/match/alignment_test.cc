@@ -1,0 +1,85 @@
+#include "analyzers/match/alignment.h"
+
+#include <gtest/gtest.h>
+
+#include <string_view>
+#include <vector>
+
+namespace ddx::analyzers {
+namespace {
+
+// One letter a call.
+std::vector<std::uint64_t> calls(std::string_view letters) { return {letters.begin(), letters.end()}; }
+
+Edit explain(std::string_view odd, std::string_view reference) {
+  const auto a = calls(odd), b = calls(reference);
+  return explain_difference(a, b);
+}
+
+TEST(Alignment, one_call_left_out) {
+  const Edit edit = explain("bcdef", "abcdef");
+  EXPECT_EQ(edit.kind, Edit::Kind::skip);
+  EXPECT_EQ(edit.length, 1u);
+  EXPECT_EQ(edit.support, 5u);
+}
+
+TEST(Alignment, several_calls_left_out) {
+  const Edit edit = explain("def", "abcdef");
+  EXPECT_EQ(edit.kind, Edit::Kind::skip);
+  EXPECT_EQ(edit.length, 3u);
+  EXPECT_EQ(edit.support, 3u);
+}
+
+TEST(Alignment, one_call_more) {
+  const Edit edit = explain("xabc", "abcd");
+  EXPECT_EQ(edit.kind, Edit::Kind::extra);
+  EXPECT_EQ(edit.length, 1u);
+  EXPECT_EQ(edit.support, 3u);
+}
+
+TEST(Alignment, two_calls_swapped) {
+  const Edit edit = explain("bacd", "abcd");
+  EXPECT_EQ(edit.kind, Edit::Kind::swap);
+  EXPECT_EQ(edit.support, 4u);
+}
+
+TEST(Alignment, one_call_changed) {
+  const Edit edit = explain("xbcd", "abcd");
+  EXPECT_EQ(edit.kind, Edit::Kind::replace);
+  EXPECT_EQ(edit.support, 3u);
+}
+
+TEST(Alignment, a_rank_that_stopped_right_there_supports_nothing) {
+  const Edit edit = explain("x", "a");
+  EXPECT_EQ(edit.support, 0u);
+}
+
+TEST(Alignment, no_single_edit) { EXPECT_EQ(explain("xyzw", "abcd").kind, Edit::Kind::none); }
+
+TEST(Alignment, empty_lists) {
+  EXPECT_EQ(explain("", "a").kind, Edit::Kind::none);
+  EXPECT_EQ(explain("a", "").kind, Edit::Kind::none);
+}
+
+struct PatternCase {
+  const char* before;
+  std::size_t period, repeats;
+};
+
+TEST(Pattern, what_covers_most_counts) {
+  for (const PatternCase& c : {PatternCase{"aaaaa", 1, 5},
+                               {"abab", 2, 2},
+                               {"xabbabb", 3, 2},
+                               {"abcabd", 0, 0},
+                               {"a", 0, 0},
+                               {"", 0, 0},
+                               {"qwabababa", 2, 3}}) {
+    const auto before = calls(c.before);
+    const Pattern pattern = pattern_before(before);
+    EXPECT_EQ(pattern.period, c.period) << c.before;
+    if (c.period) EXPECT_EQ(pattern.repeats, c.repeats) << c.before;
+  }
+}
+
+}  // namespace
+}  // namespace ddx::analyzers

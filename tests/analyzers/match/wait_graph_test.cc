@@ -1,0 +1,80 @@
+#include "analyzers/match/wait_graph.h"
+
+#include <gtest/gtest.h>
+
+namespace ddx::analyzers {
+namespace {
+
+using Edges = std::vector<std::pair<std::vector<std::uint32_t>, std::vector<std::uint32_t>>>;  // waiters -> missing
+
+WaitGraph graph_of(std::uint32_t ranks, const Edges& edges) {
+  WaitGraph graph;
+  for (std::uint32_t r = 0; r < ranks; ++r) graph.ranks.emplace_back(r);
+  graph.waits_in.resize(ranks);
+  for (const auto& [waiters, missing] : edges) {
+    Instance instance;
+    instance.waiters = waiters;
+    instance.missing = missing;
+    for (std::uint32_t rank : waiters)
+      graph.waits_in[rank].push_back(static_cast<std::uint32_t>(graph.instances.size()));
+    graph.instances.push_back(instance);
+  }
+  return graph;
+}
+
+using Sets = std::vector<std::vector<std::uint32_t>>;
+using Set = std::vector<std::uint32_t>;
+
+TEST(WaitGraph, a_chain_is_no_circle) {
+  const WaitGraph graph = graph_of(4, {{{0, 1}, {2}}, {{2}, {3}}});
+  EXPECT_EQ(cycles(graph), Sets{});
+  EXPECT_EQ(who_waits_on(graph, {3}), (Set{0, 1, 2}));
+  EXPECT_EQ(who_waits_on(graph, {2}), (Set{0, 1}));
+}
+
+TEST(WaitGraph, victims_are_no_part_of_the_circle) {
+  // 0 and 1 wait for each other; 2 waits for 1, 3 for 2.
+  const WaitGraph graph = graph_of(4, {{{0}, {1}}, {{1}, {0}}, {{2}, {1}}, {{3}, {2}}});
+  EXPECT_EQ(cycles(graph), (Sets{{0, 1}}));
+  EXPECT_EQ(on_every_cycle(graph, {0, 1}), (Set{0, 1}));
+  EXPECT_EQ(shortest_cycle(graph, {0, 1}, 0).size(), 2u);
+}
+
+TEST(WaitGraph, one_against_three) {
+  // 0-2 wait for 3 in one group, 3 waits for them in another: only 3 is on every circle.
+  const WaitGraph graph = graph_of(4, {{{0, 1, 2}, {3}}, {{3}, {0, 1, 2}}});
+  EXPECT_EQ(cycles(graph), (Sets{{0, 1, 2, 3}}));
+  EXPECT_EQ(on_every_cycle(graph, {0, 1, 2, 3}), (Set{3}));
+}
+
+TEST(WaitGraph, two_against_two_has_no_single_culprit) {
+  const WaitGraph graph = graph_of(4, {{{0, 1}, {2, 3}}, {{2, 3}, {0, 1}}});
+  EXPECT_EQ(on_every_cycle(graph, {0, 1, 2, 3}), Set{});
+}
+
+TEST(WaitGraph, a_ring_goes_through_all) {
+  const WaitGraph graph = graph_of(3, {{{0}, {1}}, {{1}, {2}}, {{2}, {0}}});
+  EXPECT_EQ(on_every_cycle(graph, {0, 1, 2}), (Set{0, 1, 2}));
+  const auto steps = shortest_cycle(graph, {0, 1, 2}, 1);
+  ASSERT_EQ(steps.size(), 3u);
+  EXPECT_EQ(steps[0].rank, 1u);
+  EXPECT_EQ(steps[1].rank, 2u);
+  EXPECT_EQ(steps[2].rank, 0u);
+}
+
+TEST(WaitGraph, two_circles_apart) {
+  const WaitGraph graph = graph_of(5, {{{0}, {1}}, {{1}, {0}}, {{3}, {4}}, {{4}, {3}}, {{2}, {0, 4}}});
+  EXPECT_EQ(cycles(graph), (Sets{{0, 1}, {3, 4}}));
+}
+
+TEST(WaitGraph, deep_chains_need_no_stack) {
+  Edges edges;
+  constexpr std::uint32_t kRanks = 200'000;
+  for (std::uint32_t r = 0; r + 1 < kRanks; ++r) edges.push_back({{r}, {r + 1}});
+  EXPECT_EQ(cycles(graph_of(kRanks, edges)), Sets{});
+  edges.push_back({{kRanks - 1}, {0}});
+  EXPECT_EQ(cycles(graph_of(kRanks, edges)).front().size(), kRanks);
+}
+
+}  // namespace
+}  // namespace ddx::analyzers
