@@ -78,6 +78,7 @@ class CycleJudge {
     const MemberView* member = member_of(job_.groups[wait.group], rank);
     if (!member || !member->record) return false;
     if (!wait.p2p) return member->call_at(wait.seq) != nullptr;
+    if (!wait.partner_sends) return true;  // both sides are posted, only behind something else
     const OpKind wanted = *wait.partner_sends ? OpKind::send : OpKind::recv;
     const auto waiter_position = static_cast<std::int32_t>(job_.groups[wait.group].members[wait.member].position);
     for (std::size_t i = member->p2p_issued; i < member->p2p.size(); ++i) {

@@ -106,12 +106,27 @@ const MemberView* member_at(const GroupView& group, std::uint32_t position) {
   return nullptr;
 }
 
+// A pair that met and does not end: nobody is missing in it.
+void add_pair_in_flight(const JobView& job, std::uint32_t group_index, const Channel& channel, WaitGraph& graph) {
+  const GroupView& group = job.groups[group_index];
+  const auto [sender, row] = channel.sends.front();
+  Instance instance;
+  instance.group = group_index;
+  instance.p2p = true;
+  instance.member = sender;
+  instance.row = row;
+  instance.waiters = {graph.index_of(group.members[sender].rank),
+                      graph.index_of(group.members[channel.recvs.front().first].rank)};
+  add_instance(graph, std::move(instance));
+}
+
 void add_p2p(const JobView& job, std::uint32_t group_index, WaitGraph& graph) {
   const GroupView& group = job.groups[group_index];
   for (const auto& [ends, channel] : pending_channels(job, group)) {
     const std::size_t pairs = std::min(channel.sends.size(), channel.recvs.size());
-    const bool lone_send = channel.sends.size() > pairs;
+    if (pairs > 0) add_pair_in_flight(job, group_index, channel, graph);
     if (channel.sends.size() == channel.recvs.size()) continue;
+    const bool lone_send = channel.sends.size() > pairs;
     const auto [member, row] = lone_send ? channel.sends[pairs] : channel.recvs[pairs];
     const MemberView* partner = member_at(group, lone_send ? ends.second : ends.first);
     if (!partner) continue;  // outside the communicator: peer-range
