@@ -1,5 +1,6 @@
 #include "analyzers/analyzer.h"
 #include "analyzers/judge.h"
+#include "analyzers/launch/launch.h"
 #include "analyzers/liveness/liveness.h"
 #include "analyzers/snapshot_judge.h"
 
@@ -11,6 +12,10 @@ const std::vector<Analyzer>& analyzers() {
       {"liveness.process_end", judge_process_ends},
       {"liveness.absence", judge_absence},
       {"liveness.watchdog", judge_watchdog},
+      {"launch.store_barrier", judge_store_barrier},
+      {"launch.worlds", judge_worlds},
+      {"launch.identity", judge_identity},
+      {"launch.devices", judge_devices},
   };
   return kAnalyzers;
 }
