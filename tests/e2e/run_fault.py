@@ -2,6 +2,7 @@
 
     run_fault.py FAULT --ddx EXE              the job of scripts/FAULT.py, on four gloo ranks of this machine
     run_fault.py FAULT --ddx EXE --recorded   the evidence that such a job left once, in data/FAULT
+    run_fault.py FAULT --ddx EXE --evidence D the same, of a job that left its evidence in D
     run_fault.py FAULT --record               runs the job and keeps its evidence in data/FAULT
 
 Exit status 77 (ctest: skipped) where no Python with torch is found; under CI=true that is a failure.
@@ -114,13 +115,15 @@ def main():
     parser.add_argument("fault")
     parser.add_argument("--ddx")
     parser.add_argument("--recorded", action="store_true")
+    parser.add_argument("--evidence", type=pathlib.Path)
     parser.add_argument("--record", action="store_true")
     parser.add_argument("--scripts", default=HERE / "scripts", help="a copy of scripts/: dumps hold its path")
     options = parser.parse_args()
     expected = json.loads((HERE / "faults.json").read_text())[options.fault]
 
+    kept = HERE / "data" / options.fault if options.recorded else options.evidence
     python = None
-    if not options.recorded:
+    if kept is None:
         python = find_python()
         if python is None:
             print("SKIPPED: no Python with torch (set DDX_TORCH_PYTHON, or let ./dev test set up .venv-torch)")
@@ -130,8 +133,8 @@ def main():
         return 0
 
     with tempfile.TemporaryDirectory() as folder:
-        evidence = HERE / "data" / options.fault if options.recorded else pathlib.Path(folder)
-        if not options.recorded:
+        evidence = kept or pathlib.Path(folder)
+        if kept is None:
             run_job(python, options.fault, evidence, options.scripts)
         status, report = analyze(options.ddx, evidence)
         wrong = complaints(expected, status, report)
@@ -141,10 +144,10 @@ def main():
         for line in wrong:
             print("WRONG: " + line)
         print(json.dumps(report, indent=1))
-        if not options.recorded:  # so that the failure can be looked into
-            kept = tempfile.mkdtemp(prefix="ddx_%s_" % options.fault)
-            shutil.copytree(evidence, kept, dirs_exist_ok=True)
-            print("the evidence is kept in " + kept)
+        if kept is None:  # so that the failure can be looked into
+            place = tempfile.mkdtemp(prefix="ddx_%s_" % options.fault)
+            shutil.copytree(evidence, place, dirs_exist_ok=True)
+            print("the evidence is kept in " + place)
         return 1
 
 
