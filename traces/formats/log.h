@@ -1,3 +1,4 @@
+// The log importer: any text that a job, its launcher, its libraries or its kernel printed, all kinds of lines mixed.
 #pragma once
 
 #include "traces/formats/importer.h"

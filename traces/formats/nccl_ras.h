@@ -1,3 +1,4 @@
+// NCCL's RAS report as JSON (`ncclras -f json`); a file may hold several, one poll behind the other.
 #pragma once
 
 #include "traces/formats/importer.h"

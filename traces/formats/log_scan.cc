@@ -1,0 +1,95 @@
+#include "traces/formats/log_scan.h"
+
+#include <charconv>
+
+namespace ddx::formats {
+
+std::optional<std::int64_t> number_at(std::string_view text) {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc()) return std::nullopt;
+  return value;
+}
+
+std::optional<std::uint64_t> hex_at(std::string_view text) {
+  if (text.starts_with("0x") || text.starts_with("0X")) text.remove_prefix(2);
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, 16);
+  if (error != std::errc()) return std::nullopt;
+  return value;
+}
+
+std::optional<std::string_view> rest_after(std::string_view text, std::string_view key) {
+  const std::size_t at = text.find(key);
+  if (at == std::string_view::npos) return std::nullopt;
+  text.remove_prefix(at + key.size());
+  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
+  return text;
+}
+
+std::optional<std::int64_t> number_after(std::string_view text, std::string_view key) {
+  const auto rest = rest_after(text, key);
+  return rest ? number_at(*rest) : std::nullopt;
+}
+
+std::optional<std::uint64_t> count_after(std::string_view text, std::string_view key) {
+  const auto value = number_after(text, key);
+  if (!value || *value < 0) return std::nullopt;
+  return static_cast<std::uint64_t>(*value);
+}
+
+std::string_view until(std::string_view text, std::string_view ends) {
+  return text.substr(0, text.find_first_of(ends));
+}
+
+std::string_view word_at(std::string_view text) { return until(text, " \t"); }
+
+std::string_view next_word(std::string_view& text) {
+  const std::size_t begin = text.find_first_not_of(" \t");
+  text.remove_prefix(begin == std::string_view::npos ? text.size() : begin);
+  const std::string_view word = word_at(text);
+  text.remove_prefix(word.size());
+  return word;
+}
+
+std::string_view trimmed(std::string_view text) {
+  const std::size_t begin = text.find_first_not_of(" \t\r\n");
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(" \t\r\n") - begin + 1);
+}
+
+std::size_t utf8_length(std::string_view text) {
+  if (text.empty()) return 0;
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char first = byte(0);
+  if (first < 0x80) return 1;
+  const std::size_t length = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
+  if (first < 0xC2 || first > 0xF4 || text.size() < length) return 0;
+  for (std::size_t i = 1; i < length; ++i) {
+    if ((byte(i) & 0xC0) != 0x80) return 0;
+  }
+  // Overlong forms, surrogates, and what lies beyond U+10FFFF.
+  if (first == 0xE0 && byte(1) < 0xA0) return 0;
+  if (first == 0xED && byte(1) >= 0xA0) return 0;
+  if (first == 0xF0 && byte(1) < 0x90) return 0;
+  if (first == 0xF4 && byte(1) >= 0x90) return 0;
+  return length;
+}
+
+std::string printable(std::string_view text, std::size_t limit) {
+  static constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
+  std::string out;
+  out.reserve(text.size() < limit ? text.size() : limit);
+  while (!text.empty()) {
+    const std::size_t length = utf8_length(text);
+    std::string_view piece = length == 0 ? kReplacement : text.substr(0, length);
+    const auto first = static_cast<unsigned char>(piece.front());
+    if (first < 0x20 || first == 0x7F) piece = " ";
+    if (out.size() + piece.size() > limit) break;
+    out += piece;
+    text.remove_prefix(length == 0 ? 1 : length);
+  }
+  return out;
+}
+
+}  // namespace ddx::formats

@@ -1,0 +1,132 @@
+#include "traces/formats/progress_log.h"
+
+#include <optional>
+
+#include "traces/formats/log_scan.h"
+
+namespace ddx::formats {
+namespace {
+
+constexpr std::size_t kMaxWhat = 120;
+constexpr std::size_t kMaxSources = 1U << 16;
+
+char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+
+// Looks for `word` without regard to case, as a word of its own, and gives what follows it.
+std::optional<std::string_view> behind_word(std::string_view text, std::string_view word) {
+  for (std::size_t at = 0; at + word.size() <= text.size(); ++at) {
+    std::size_t same = 0;
+    while (same < word.size() && lower(text[at + same]) == word[same]) ++same;
+    if (same < word.size()) continue;
+    const std::size_t end = at + word.size();
+    if (at > 0 && (is_letter(text[at - 1]) || is_digit(text[at - 1]))) continue;
+    if (end < text.size() && is_letter(text[end])) continue;
+    return text.substr(end);
+  }
+  return std::nullopt;
+}
+
+// ": 12", "=12", "[12]", "  12": a number close behind.
+bool number_follows(std::string_view text) {
+  std::size_t at = 0;
+  while (at < text.size() && at < 12 && std::string_view(" :=[#(").find(text[at]) != std::string_view::npos) ++at;
+  return at < text.size() && is_digit(text[at]);
+}
+
+std::optional<IdleNotice> parse_idle(std::string_view body) {
+  IdleNotice notice;
+  if (contains(body, "memory broadcast block found in") || contains(body, "No available block found in")) {
+    notice.what = "no shared memory broadcast block";
+    const auto seconds = number_after(body, "found in ");
+    if (seconds && *seconds >= 0 && *seconds < 1'000'000'000) notice.interval = *seconds * kSecond;
+    return notice;
+  }
+  if (contains(body, "queue empty") || contains(body, "queue is empty")) {
+    notice.what = "queue empty";
+    return notice;
+  }
+  if (contains(body, "Running: 0 reqs") && contains(body, "Waiting: 0 reqs")) {
+    notice.what = "no requests";
+    return notice;
+  }
+  return std::nullopt;
+}
+
+bool ends_word(std::string_view text, std::size_t at) {
+  return at >= text.size() || !(is_letter(text[at]) || is_digit(text[at]) || text[at] == '_');
+}
+
+// A word "nan" (any case) that stands as a value or is reported as found; not a setting that speaks of NaN.
+bool reports_nan(std::string_view body) {
+  if (contains(body, "!isnan(") && contains(body, "failed")) return true;
+  if (const auto count = number_after(body, "number of nan iterations:")) return *count > 0;
+  for (std::size_t at = 0; at + 3 <= body.size(); ++at) {
+    if (lower(body[at]) != 'n' || lower(body[at + 1]) != 'a' || lower(body[at + 2]) != 'n') continue;
+    if (!ends_word(body, at + 3) || (at > 0 && !ends_word(body, at - 1))) continue;
+    const std::string_view before = body.substr(0, at);
+    const std::string_view after = body.substr(at + 3);
+    const std::string_view close = trimmed(before.size() > 4 ? before.substr(before.size() - 4) : before);
+    if (close.ends_with(":") || close.ends_with("=") || close.ends_with(" is") || close == "is") return true;
+    if (behind_word(after, "found") || behind_word(after, "detected")) return true;
+    if (behind_word(before, "found") || behind_word(before, "detected") || behind_word(before, "encountered"))
+      return true;
+  }
+  return false;
+}
+
+bool shows_progress(std::string_view body) {
+  // Comments and tables of settings count steps too.
+  if (body.starts_with("#")) return false;
+  if (contains(body, "it/s") || contains(body, "s/it")) return contains(body, "/");
+  if (behind_word(body, "finished") && (behind_word(body, "request") || behind_word(body, "step") ||
+                                        behind_word(body, "epoch") || behind_word(body, "iteration"))) {
+    return true;
+  }
+  for (std::string_view word : {"step", "global_step", "iteration", "iter", "epoch", "loss"}) {
+    const auto rest = behind_word(body, word);
+    if (rest && number_follows(*rest)) return true;
+  }
+  return false;
+}
+
+// Overwrites the last event of a run of progress lines, or begins one.
+void add_progress(const LogLine& line, ProgressState& state, LogEventWriter& events) {
+  const bool full = state.by_source.size() >= kMaxSources && !state.by_source.contains(line.source);
+  ProgressState::Run& run = state.by_source[full ? 0 : line.source];
+  const ProgressNotice notice{printable(trimmed(line.body), kMaxWhat)};
+  const std::size_t others = events.size() - state.written;
+  if (run.kept >= 2 && run.others == others) {
+    LogEvent& event = events.at(run.last);
+    event.line = line.number;
+    event.text = printable(trimmed(line.body), LogEventWriter::kMaxText);
+    event.time = line.time;
+    event.time_of_day = line.time && line.time_of_day;
+    event.fact = notice;
+    return;
+  }
+  if (run.others != others) run.kept = 0;
+  run.last = events.size();
+  if (events.add(line, notice) == nullptr) return;
+  ++state.written;
+  run.others = others;
+  ++run.kept;
+}
+
+}  // namespace
+
+bool read_progress_line(const LogLine& line, ProgressState& state, LogEventWriter& events) {
+  const std::string_view body = line.body.substr(0, 1024);
+  if (auto idle = parse_idle(body)) {
+    events.add(line, std::move(*idle));
+    return true;
+  }
+  if (reports_nan(body)) {
+    events.add(line, NanNotice{printable(trimmed(body), kMaxWhat)});
+    return true;
+  }
+  if (!shows_progress(body)) return false;
+  add_progress(line, state, events);
+  return true;
+}
+
+}  // namespace ddx::formats

@@ -1,0 +1,28 @@
+// PyTorch's own lines about collectives and about how ranks meet: watchdog, heartbeat, store barrier, wrapper, barrier.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <unordered_map>
+
+#include "traces/formats/log_events.h"
+
+namespace ddx::formats {
+
+// What joins lines of one rank: the watchdog prints one timeout several times, and the group only in some of them.
+struct TorchState {
+  struct Last {
+    std::optional<std::size_t> timeout;  // indices of events
+    std::optional<std::size_t> status;
+  };
+  std::unordered_map<std::uint64_t, Last> by_writer;
+};
+
+// True where the line was one of these.
+bool read_torch_line(const LogLine& line, TorchState& state, LogEventWriter& events);
+
+// "Rank 3 is running collective: CollectiveFingerPrint(SequenceNumber=.., OpType=.., TensorShape=[..], ..)": exported
+// for the tests of cut lines.
+std::optional<WrapperMismatch> parse_wrapper_mismatch(std::string_view text);
+
+}  // namespace ddx::formats
