@@ -89,7 +89,16 @@ Finding device_finding(const JobView& job, const WaitGraph& graph, const Instanc
   return f;
 }
 
-Finding stuck_finding(const JobView& job, const WaitGraph& graph) {
+// Something besides the dumps says that the job is in trouble.
+bool trouble_in_logs(const Evidence& evidence) {
+  return std::any_of(evidence.events.begin(), evidence.events.end(), [](const LogEvent& event) {
+    return std::holds_alternative<WatchdogTimeout>(event.fact) || std::holds_alternative<ProcessEnd>(event.fact) ||
+           std::holds_alternative<ElasticFailure>(event.fact) || std::holds_alternative<NetSocketError>(event.fact) ||
+           std::holds_alternative<NetCompletionError>(event.fact);
+  });
+}
+
+std::optional<Finding> stuck_finding(const JobView& job, const WaitGraph& graph) {
   const Instance& wait = widest(graph);
   const GroupView& group = job.groups[wait.group];
   RankSet done;
@@ -97,6 +106,8 @@ Finding stuck_finding(const JobView& job, const WaitGraph& graph) {
     const Call* call = member.record && !wait.p2p ? member.call_at(wait.seq) : nullptr;
     if (call && member.completed(*call)) done.insert(member.rank);
   }
+  // Complete here and not yet there, and nobody complains: that is how any running job looks for a moment.
+  if (!done.empty() && !trouble_in_logs(*job.evidence)) return std::nullopt;
   Finding f;
   f.code = "stuck-in-collective";
   f.confidence = Confidence::medium;
@@ -132,7 +143,8 @@ std::vector<Finding> judge_without_missing(const JobView& job, const CallKeys& k
     const Starts starts = starts_of(job.groups[wait.group], wait);
     if (!starts.started.empty() && !starts.scheduled.empty()) return {device_finding(job, graph, wait, starts)};
   }
-  return {stuck_finding(job, graph)};
+  if (auto finding = stuck_finding(job, graph)) findings.push_back(std::move(*finding));
+  return findings;
 }
 
 }  // namespace ddx::analyzers

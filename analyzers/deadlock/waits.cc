@@ -159,6 +159,12 @@ class ChainEndJudge {
         "waits for nobody: its host is elsewhere (data, a lock, another branch), or it has ended.\n",
         group_.members.size() - instance_.missing.size() - instance_.unseen.size(), group_.members.size(),
         instance_.seq, group_.label, idle_.label(8));
+    if (instance_.gave_up) {
+      f.explanation +=
+          "Where the call is over all the same, it was given up (time-out or error): it cannot have completed without "
+          "every member.\n";
+      if (f.confidence == Confidence::high) f.confidence = Confidence::medium;
+    }
     if (silence_.stop) describe_stop(f);
     return f;
   }

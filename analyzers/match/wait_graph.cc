@@ -37,15 +37,47 @@ const Call* first_in_flight(const MemberView& member) {
   return first;
 }
 
+// No member's call of such a kind can end well before every member has made it.
+bool synchronizes(OpKind kind) {
+  return kind == OpKind::all_reduce || kind == OpKind::all_gather || kind == OpKind::reduce_scatter ||
+         kind == OpKind::all_to_all || kind == OpKind::barrier;
+}
+
+// The last sequence number that every member with a whole record has enqueued; absent: no such member.
+std::optional<std::uint64_t> enqueued_by_all(const GroupView& group) {
+  std::optional<std::uint64_t> least;
+  for (const MemberView& member : group.members) {
+    if (!member.record || member.record->tail_lost || !member.record->snapshot) continue;
+    const std::uint64_t last = member.last_enqueued.value_or(0);
+    least = std::min(least.value_or(last), last);
+  }
+  return least;
+}
+
+// A recorder that only tells "over" (gloo) shows a call that timed out like one that completed. What cannot have
+// completed, since a member never made it, is a wait that was given up.
+const Call* given_up(const JobView& job, const MemberView& member, std::optional<std::uint64_t> by_all) {
+  if (!by_all || !member.record->snapshot || member.record->whole_program) return nullptr;
+  for (std::size_t i = member.issued; i-- > 0;) {
+    const Call& call = member.calls[i];
+    if (call.seq <= *by_all) break;
+    const OpKind kind = job.trace->signature(member.program->signature(call.row)).kind;
+    if (call.seq == *by_all + 1 && synchronizes(kind) && member.completed(call)) return &call;
+  }
+  return nullptr;
+}
+
 // In which sequence numbers of a group the members are, each in its first call that is not complete.
 void add_collectives(const JobView& job, std::uint32_t group_index, const std::set<CallPlace>& diverged,
                      WaitGraph& graph) {
   const GroupView& group = job.groups[group_index];
+  const auto by_all = enqueued_by_all(group);
   std::map<std::uint32_t, Instance> by_seq;
   for (std::uint32_t i = 0; i < group.members.size(); ++i) {
     const MemberView& member = group.members[i];
     if (!member.record) continue;
-    const Call* call = first_in_flight(member);
+    const Call* over = given_up(job, member, by_all);
+    const Call* call = over ? over : first_in_flight(member);
     if (!call) continue;
     Instance& instance = by_seq[call->seq];
     if (instance.waiters.empty()) {
@@ -54,6 +86,7 @@ void add_collectives(const JobView& job, std::uint32_t group_index, const std::s
       instance.member = i;
       instance.row = call->row;
     }
+    instance.gave_up = instance.gave_up || over;
     instance.waiters.push_back(graph.index_of(member.rank));
   }
   for (auto& [seq, instance] : by_seq) {
