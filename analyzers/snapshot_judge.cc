@@ -85,6 +85,28 @@ class DivergenceMerger {
   std::vector<std::vector<std::string>> repeats_;
 };
 
+// The log says that something is wrong, and the calls of all ranks agree: worth a sentence, since it rules out much.
+void add_no_desync(const JobView& job, std::vector<Finding>& findings) {
+  std::size_t calls = 0, groups = 0, dumps = 0;
+  for (const GroupView& group : job.groups) {
+    if (group.with_record() > 1) ++groups;
+    for (const MemberView& member : group.members) calls += member.issued;
+  }
+  for (const RankView& view : job.ranks) dumps += view.record->snapshot ? 1 : 0;
+  if (dumps < 2 || calls == 0 || !trouble_in_logs(*job.evidence)) return;
+  Finding f;
+  f.code = "no-desync";
+  f.severity = Severity::info;
+  f.confidence = job.seen == job.known ? Confidence::high : Confidence::medium;
+  f.summary = fmt::format("the recorded collectives of {} ranks agree: {} calls in {} group{}", job.seen.size(),
+                          format_count(calls), groups, groups == 1 ? "" : "s");
+  f.explanation =
+      "No call is missing, too many, in another order or of another size among what the recorders hold. What they do "
+      "not hold (older calls, and sends and receives where the backend records none) is not covered.\n";
+  f.advice = "Look at what the log says, and at the stacks of the processes.";
+  findings.push_back(std::move(f));
+}
+
 }  // namespace
 
 std::vector<Finding> judge_snapshot(const Evidence& evidence) {
@@ -110,6 +132,7 @@ std::vector<Finding> judge_snapshot(const Evidence& evidence) {
   if (broken.empty()) append(findings, find_impossible_sizes(job));
   append(findings, find_bad_pairs(job));
   append(findings, find_bad_peers(job));
+  if (findings.empty()) add_no_desync(job, findings);
   return findings;
 }
 

@@ -89,15 +89,6 @@ Finding device_finding(const JobView& job, const WaitGraph& graph, const Instanc
   return f;
 }
 
-// Something besides the dumps says that the job is in trouble.
-bool trouble_in_logs(const Evidence& evidence) {
-  return std::any_of(evidence.events.begin(), evidence.events.end(), [](const LogEvent& event) {
-    return std::holds_alternative<WatchdogTimeout>(event.fact) || std::holds_alternative<ProcessEnd>(event.fact) ||
-           std::holds_alternative<ElasticFailure>(event.fact) || std::holds_alternative<NetSocketError>(event.fact) ||
-           std::holds_alternative<NetCompletionError>(event.fact);
-  });
-}
-
 std::optional<Finding> stuck_finding(const JobView& job, const WaitGraph& graph) {
   const Instance& wait = widest(graph);
   const GroupView& group = job.groups[wait.group];

@@ -245,6 +245,14 @@ std::size_t GroupView::with_record() const {
 
 JobView build_job_view(const Evidence& evidence) { return Builder(evidence).build(); }
 
+bool trouble_in_logs(const Evidence& evidence) {
+  return std::any_of(evidence.events.begin(), evidence.events.end(), [](const LogEvent& event) {
+    return std::holds_alternative<WatchdogTimeout>(event.fact) || std::holds_alternative<ProcessEnd>(event.fact) ||
+           std::holds_alternative<ElasticFailure>(event.fact) || std::holds_alternative<NetSocketError>(event.fact) ||
+           std::holds_alternative<NetCompletionError>(event.fact);
+  });
+}
+
 std::string describe_call(const JobView& job, const MemberView& member, std::uint32_t row) {
   const Signature& signature = job.trace->signature(member.program->signature(row));
   std::string text(signature.kind == OpKind::unknown ? job.trace->text(signature.name) : name_of(signature.kind));

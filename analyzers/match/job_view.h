@@ -73,6 +73,9 @@ struct JobView {
 
 JobView build_job_view(const Evidence& evidence);
 
+// Something besides the dumps says that the job is in trouble: a time-out, an end, a broken connection.
+bool trouble_in_logs(const Evidence& evidence);
+
 // Wording shared by the analyzers of collectives.
 std::string describe_call(const JobView& job, const MemberView& member, std::uint32_t row);  // "all_reduce f32 x 1,000"
 std::string call_site_text(const JobView& job, const MemberView& member,

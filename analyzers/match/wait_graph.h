@@ -22,8 +22,8 @@ struct Instance {
   // The call that shows the wait of waiters[0]: member of the group and row of its program.
   std::uint32_t member = 0;
   std::uint32_t row = 0;
-  bool gave_up = false;                  // a waiter's call has ended although a member never made it: it failed or timed out
-  bool diverged = false;              // its members' calls do not agree: it waits for nobody, it is broken
+  bool gave_up = false;   // a waiter's call has ended although a member never made it: it failed or timed out
+  bool diverged = false;  // its members' calls do not agree: it waits for nobody, it is broken
   std::optional<bool> partner_sends;  // p2p: the missing call would be a send (true) or a receive
 };
 
