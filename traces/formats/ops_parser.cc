@@ -234,6 +234,8 @@ void Parser::absent(const Words& words) {
 void Parser::repeat(const Words& words, std::size_t at) {
   const std::uint64_t count = number(word_at(words, at, "how often to repeat"), "how often to repeat");
   if (words.size() > at + 1) fail("expected nothing behind 'repeat N'");
+  // A loop that never runs inside one that runs 10^18 times would keep a reader of the program busy with nothing.
+  if (count == 0) fail("expected to repeat at least once");
   file_.repeats.push_back(count);
   add(StatementKind::repeat, file_.repeats.size() - 1);
   blocks_.push_back({first_interval_, interval_count_, static_cast<std::uint32_t>(place_.line)});

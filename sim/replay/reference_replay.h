@@ -1,0 +1,59 @@
+// Reference replay: runs the programs of all ranks to rest, without times. A rank is a sequential program; a collective
+// meets the same sequence number on every member; a send meets the receive of the same number between the same two
+// ranks. There are no wildcards, so the result does not depend on the order in which ranks are visited.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/rank_set.h"
+#include "traces/model/trace.h"
+
+namespace ddx::sim {
+
+struct ReplayOptions {
+  // Every collective and send/recv returns at once and runs in order on its stream: the one it names, else one for each
+  // communicator. The host waits only at wait, host_sync and its end, and for room. Also for single records that say
+  // so.
+  bool stream_ordered = false;
+  std::uint32_t max_ahead = 1024;  // ops in flight on a rank before its host waits, in the stream model
+  // Operations that all came to one match and disagree never complete; false: they complete, and are told of.
+  bool mismatch_blocks = true;
+  bool eager_sends = false;            // a send completes when it starts, receive or not
+  std::uint64_t max_ops = 50'000'000;  // of all ranks, loops run out; more is refused
+  std::uint64_t visit_seed = 0;        // 0: ranks in order; else in an order drawn from this (the result is the same)
+};
+
+// Calls that met and disagree.
+struct ReplayMismatch {
+  struct Variant {
+    SignatureId signature;             // of one of them
+    std::optional<std::int32_t> root;  // position in the communicator
+    RankSet ranks;
+  };
+  CommId comm;
+  std::uint32_t seq = 0;
+  bool p2p = false;
+  std::vector<Variant> variants;  // by first rank
+};
+
+struct ReplayResult {
+  // completes: every rank ran to its end or to a stop; deadlock: some wait for ever; mismatch: calls met that disagree
+  // (whatever else happened); refused: the trace cannot be replayed, `reason` says why, and there is no snapshot.
+  enum class Outcome { completes, deadlock, mismatch, refused };
+  Outcome outcome = Outcome::completes;
+  // Every rank's ops with loops run out, sequence numbers, and the state in which each came to rest. Ranks that came
+  // the same way share a program.
+  Trace snapshot;
+  RankSet unfinished;                      // ranks that wait; those that stopped are none of them
+  std::vector<ReplayMismatch> mismatches;  // by communicator and sequence number
+  std::string reason;                      // one line for people
+};
+
+std::string_view name_of(ReplayResult::Outcome outcome);
+
+ReplayResult replay(const Trace& trace, const ReplayOptions& options = {});
+
+}  // namespace ddx::sim

@@ -1,0 +1,198 @@
+// Hosts and streams.
+#include "sim/replay/replay_engine.h"
+
+#include <utility>
+
+namespace ddx::sim {
+
+template <class Item>
+Item ReplayEngine::draw(std::vector<Item>& from) {
+  if (options_.visit_seed != 0) std::swap(from.back(), from[random_() % from.size()]);
+  const Item item = from.back();
+  from.pop_back();
+  return item;
+}
+
+void ReplayEngine::run() {
+  if (!refusal_.empty()) return;
+  for (std::size_t i = ranks_.size(); i-- > 0;) {
+    hosts_.push_back(static_cast<std::uint32_t>(i));
+    ranks_[i].queued = true;
+  }
+  // Everything that follows from a completion is put on one of the two lists, never called: nothing recurses.
+  while (refusal_.empty() && (!ready_streams_.empty() || !hosts_.empty())) {
+    if (!ready_streams_.empty()) {
+      const OpRef ready = draw(ready_streams_);
+      start_stream(ready.rank, static_cast<std::uint16_t>(ready.op));
+    } else {
+      run_host(draw(hosts_));
+    }
+  }
+}
+
+void ReplayEngine::run_host(std::uint32_t id) {
+  Rank& rank = ranks_[id];
+  rank.queued = false;
+  if (!host_may_go_on(rank)) return;
+  rank.wait = HostWait::none;
+  rank.wait_row = kNoOp;
+  const std::size_t size = program(id).ops.size();
+  while (!rank.stopped && rank.pc < size) {
+    if (!step_host(id)) return;
+  }
+}
+
+bool ReplayEngine::host_may_go_on(const Rank& rank) const {
+  switch (rank.wait) {
+    case HostWait::none: return true;
+    case HostWait::op: return static_cast<OpState>(states_[rank.base + rank.waits_for]) == OpState::completed;
+    case HostWait::group: return rank.group_left == 0;
+    case HostWait::all: return rank.in_flight == 0;
+    case HostWait::room: return rank.in_flight <= options_.max_ahead;
+  }
+  return true;
+}
+
+// Whether the host may go on at once.
+bool ReplayEngine::wait_in(Rank& rank, HostWait wait, std::uint32_t waits_for, std::uint32_t wait_row) {
+  rank.wait = wait;
+  rank.waits_for = waits_for;
+  if (host_may_go_on(rank)) {
+    rank.wait = HostWait::none;
+    return true;
+  }
+  rank.wait_row = wait_row;
+  return false;
+}
+
+bool ReplayEngine::wait_for_room(Rank& rank) {
+  return !rank.stream_ordered || wait_in(rank, HostWait::room, kNoOp, kNoOp);
+}
+
+bool ReplayEngine::step_host(std::uint32_t id) {
+  Rank& rank = ranks_[id];
+  const UnrolledOp& op = program(id).ops[rank.pc];
+  if (op.streamed) return step_streamed(id);
+  switch (op.kind) {
+    case OpKind::stop: rank.stopped = true; return done_by_host(id);
+    case OpKind::wait:
+      if (op.target != kNoOp && !wait_in(rank, HostWait::op, op.target, rank.pc)) return false;
+      return done_by_host(id);
+    case OpKind::host_sync:
+      if (!wait_in(rank, HostWait::all, kNoOp, rank.pc)) return false;
+      return done_by_host(id);
+    case OpKind::group_begin: return step_group(id);
+    default: return done_by_host(id);
+  }
+}
+
+bool ReplayEngine::done_by_host(std::uint32_t id) {
+  set_state(id, ranks_[id].pc, OpState::completed);
+  ++ranks_[id].pc;
+  return true;
+}
+
+void ReplayEngine::schedule(std::uint32_t id, std::uint32_t op) {
+  set_state(id, op, OpState::scheduled);
+  ++ranks_[id].in_flight;
+}
+
+bool ReplayEngine::step_streamed(std::uint32_t id) {
+  Rank& rank = ranks_[id];
+  const std::uint32_t at = rank.pc++;
+  const UnrolledOp& op = program(id).ops[at];
+  schedule(id, at);
+  rank.issued = rank.pc;
+  start_stream(id, op.stream);
+  // A computation on a stream of its own never holds the host.
+  if (!rank.stream_ordered && !op.async && op.kind != OpKind::compute) return wait_in(rank, HostWait::op, at, kNoOp);
+  return wait_for_room(rank);
+}
+
+// Posts the ops between a group's begin and end together.
+bool ReplayEngine::step_group(std::uint32_t id) {
+  Rank& rank = ranks_[id];
+  const auto& ops = program(id).ops;
+  const std::uint32_t begin = rank.pc;
+  done_by_host(id);
+  std::uint32_t end = begin;
+  while (end < ops.size() && end != ops[begin].target && ops[end].kind != OpKind::stop) ++end;
+  if (end != ops[begin].target) {
+    // The rank stops before the group's end: nothing of it was posted.
+    rank.pc = end;
+    return true;
+  }
+  rank.group_now = kNoOp;
+  rank.group_left = 0;
+  for (std::uint32_t at = begin + 1; at <= end; ++at) {
+    if (!ops[at].streamed) {
+      set_state(id, at, OpState::completed);
+      continue;
+    }
+    schedule(id, at);
+    rank.group_now = ops[at].group;
+    if (!ops[at].async && ops[at].kind != OpKind::compute) ++rank.group_left;
+  }
+  rank.pc = rank.issued = end + 1;
+  for (std::uint32_t at = begin + 1; at < end; ++at) {
+    if (ops[at].leads_batch) start_stream(id, ops[at].stream);
+  }
+  return rank.stream_ordered ? wait_for_room(rank) : wait_in(rank, HostWait::group, kNoOp, end);
+}
+
+void ReplayEngine::start_stream(std::uint32_t id, std::uint16_t stream) {
+  const Rank& rank = ranks_[id];
+  StreamState& state = streams_[rank.streams + stream];
+  if (state.head == kNoOp || state.left > 0 || state.head >= rank.issued || !may_start(rank, state.head)) return;
+  const auto& ops = program(id).ops;
+  const std::uint32_t head = state.head;
+  for (std::uint32_t at = head; at != kNoOp; at = ops[at].next_in_batch) ++state.left;
+  for (std::uint32_t at = head; at != kNoOp; at = ops[at].next_in_batch) start(id, at);
+}
+
+bool ReplayEngine::may_start(const Rank& rank, std::uint32_t batch) const {
+  const UnrolledProgram& program = unrolled_[rank.program];
+  if (!program.crosses_streams) return true;
+  for (std::uint32_t at = batch; at != kNoOp; at = program.ops[at].next_in_batch) {
+    const UnrolledOp& op = program.ops[at];
+    if (is_collective(op.kind) && collectives_done_[rank.slots + op.comm_slot] < op.order) return false;
+  }
+  return true;
+}
+
+void ReplayEngine::start(std::uint32_t id, std::uint32_t at) {
+  set_state(id, at, OpState::started);
+  const UnrolledOp& op = program(id).ops[at];
+  if (is_p2p(op.kind)) {
+    post(id, at);
+  } else if (is_collective(op.kind)) {
+    arrive(id, at);
+  } else {
+    complete({id, at});
+  }
+}
+
+void ReplayEngine::complete(OpRef ref) {
+  Rank& rank = ranks_[ref.rank];
+  const UnrolledProgram& program = unrolled_[rank.program];
+  const UnrolledOp& op = program.ops[ref.op];
+  set_state(ref.rank, ref.op, OpState::completed);
+  --rank.in_flight;
+  if (op.group == rank.group_now && op.group != kNoOp && !op.async && op.kind != OpKind::compute) --rank.group_left;
+  StreamState& stream = streams_[rank.streams + op.stream];
+  if (--stream.left == 0) {
+    stream.head = program.ops[stream.head].next_batch;
+    if (stream.head < rank.issued) ready_streams_.push_back({ref.rank, op.stream});
+  }
+  if (is_collective(op.kind)) {
+    ++collectives_done_[rank.slots + op.comm_slot];
+    for (std::uint16_t s = 0; program.crosses_streams && s < program.streams; ++s)
+      ready_streams_.push_back({ref.rank, s});
+  }
+  if (rank.wait != HostWait::none && !rank.queued && host_may_go_on(rank)) {
+    rank.queued = true;
+    hosts_.push_back(ref.rank);
+  }
+}
+
+}  // namespace ddx::sim
