@@ -22,7 +22,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 JOB_LIMIT_S = 120
 # Where a rank dies, torchrun ends the others at once unless it looks more seldom; jobs whose survivors are to leave
 # their dumps are looked at so seldom. (Under a scheduler that waits for a time-out it is the same.)
-SLOW_MONITOR_S = 9
+SLOW_MONITOR_S = 15
 SLOW_MONITOR = ("raises", "killed", "size", "dtype")
 
 
