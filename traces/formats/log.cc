@@ -113,7 +113,8 @@ class LogReader {
       if (read_progress_line(line, progress_, events_)) return;
     }
     read_process_line(line, (interests & kProcess) != 0, processes_, events_);
-    if (collective) mark_reports(before);
+    // A port that is taken is the process's own trouble.
+    if (collective && !contains(line.body, "Address already in use")) mark_reports(before);
   }
 
   // An exception on a line that is itself a report of a peer, a name, or a group is a consequence of that, and of the

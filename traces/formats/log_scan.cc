@@ -1,5 +1,6 @@
 #include "traces/formats/log_scan.h"
 
+#include <algorithm>
 #include <charconv>
 
 namespace ddx::formats {
@@ -78,6 +79,8 @@ std::size_t utf8_length(std::string_view text) {
 
 std::string printable(std::string_view text, std::size_t limit) {
   static constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
+  const auto plain = [](char c) { return c >= ' ' && c <= '~'; };
+  if (std::all_of(text.begin(), text.end(), plain)) return std::string(text.substr(0, limit));
   std::string out;
   out.reserve(text.size() < limit ? text.size() : limit);
   while (!text.empty()) {

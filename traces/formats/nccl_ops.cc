@@ -309,7 +309,7 @@ void NcclOps::flush(Process& process) {
 // One process, several ranks: it holds two ranks of one communicator, or (without INIT lines) each of its communicators
 // is used under a device of its own.
 bool NcclOps::drives_several(const Process& process) {
-  std::map<std::string_view, std::uint32_t> ranks;
+  std::map<std::string, const Comm*> first;
   bool any_rank = false;
   bool fixed = true;
   std::set<std::optional<std::int64_t>> devices;
@@ -317,12 +317,20 @@ bool NcclOps::drives_several(const Process& process) {
     any_rank = any_rank || comm.rank;
     fixed = fixed && !comm.mixed && comm.nranks == process.comms.front().nranks;
     devices.insert(comm.device);
-    if (comm.id.empty() || !comm.rank) continue;
-    const auto [at, added] = ranks.try_emplace(comm.id, *comm.rank);
-    if (!added && at->second != *comm.rank) return true;
+    if (!comm.rank) continue;
+    // Old versions print no id: then ranks of one size on different devices are those of one communicator.
+    const auto [at, added] = first.try_emplace(comm.id.empty() ? std::to_string(comm.nranks) : comm.id, &comm);
+    const bool other_rank = !added && *at->second->rank != *comm.rank;
+    if (other_rank && (!comm.id.empty() || at->second->device != comm.device)) return true;
   }
   if (any_rank || !fixed || process.comms.empty() || devices.size() < 2) return false;
   return process.comms.front().nranks >= devices.size() && process.comms.size() == devices.size();
+}
+
+// The order of use, within each device, so that each rank counts its own communicators.
+void NcclOps::number_by_device(Process& process) {
+  std::map<std::pair<std::optional<std::int64_t>, std::uint32_t>, std::uint32_t> used;
+  for (Comm& comm : process.comms) comm.ordinal = used[{comm.device, comm.nranks}]++;
 }
 
 std::vector<NcclOps::Part> NcclOps::parts() const {
@@ -535,7 +543,10 @@ void NcclOps::name_writers(const std::vector<Part>& parts, LogEventWriter& event
 }
 
 void NcclOps::finish(LogEventWriter& events) {
-  for (Process& process : processes_) flush(process);
+  for (Process& process : processes_) {
+    flush(process);
+    if (drives_several(process)) number_by_device(process);
+  }
   std::vector<Part> all = parts();
   settle_ranks(all);
   guess_by_device(all);

@@ -107,6 +107,7 @@ class NcclOps {
   static std::optional<std::size_t> new_slot(Process& process, std::uint64_t pointer);
   static void flush(Process& process);
   static bool drives_several(const Process& process);
+  static void number_by_device(Process& process);
   static bool belongs(const Comm& comm, const Part& part) { return !part.device || comm.device == part.device; }
   std::vector<Part> parts() const;
   std::optional<RankId> init_rank(const Part& part) const;

@@ -10,16 +10,15 @@ namespace {
 constexpr std::size_t kMaxWhat = 120;
 constexpr std::size_t kMaxSources = 1U << 16;
 
-char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
-
-// Looks for `word` without regard to case, as a word of its own, and gives what follows it.
+// Looks for `word` (lower case; its first letter may be a capital in the text) as a word of its own, and gives what
+// follows it. The search is for the rest of the word, which the library does fast.
 std::optional<std::string_view> behind_word(std::string_view text, std::string_view word) {
-  for (std::size_t at = 0; at + word.size() <= text.size(); ++at) {
-    std::size_t same = 0;
-    while (same < word.size() && lower(text[at + same]) == word[same]) ++same;
-    if (same < word.size()) continue;
-    const std::size_t end = at + word.size();
-    if (at > 0 && (is_letter(text[at - 1]) || is_digit(text[at - 1]))) continue;
+  const std::string_view tail = word.substr(1);
+  const char capital = static_cast<char>(word.front() - 'a' + 'A');
+  for (std::size_t at = text.find(tail); at != std::string_view::npos; at = text.find(tail, at + 1)) {
+    if (at == 0 || (text[at - 1] != word.front() && text[at - 1] != capital)) continue;
+    const std::size_t end = at + tail.size();
+    if (at > 1 && (is_letter(text[at - 2]) || is_digit(text[at - 2]))) continue;
     if (end < text.size() && is_letter(text[end])) continue;
     return text.substr(end);
   }
@@ -56,20 +55,26 @@ bool ends_word(std::string_view text, std::size_t at) {
   return at >= text.size() || !(is_letter(text[at]) || is_digit(text[at]) || text[at] == '_');
 }
 
-// A word "nan" (any case) that stands as a value or is reported as found; not a setting that speaks of NaN.
+// Whether the "nan" at `at` stands as a value, or is said to be found; not a setting that speaks of NaN.
+bool is_bad_value(std::string_view body, std::size_t at) {
+  if (!ends_word(body, at + 3) || (at > 0 && !ends_word(body, at - 1))) return false;
+  const std::string_view before = body.substr(0, at);
+  const std::string_view after = body.substr(at + 3);
+  const std::string_view close = trimmed(before.size() > 4 ? before.substr(before.size() - 4) : before);
+  if (close.ends_with(":") || close.ends_with("=") || close.ends_with(" is") || close == "is") return true;
+  for (std::string_view verb : {"found", "detected", "encountered"}) {
+    if (behind_word(after, verb) || behind_word(before, verb)) return true;
+  }
+  return false;
+}
+
 bool reports_nan(std::string_view body) {
   if (contains(body, "!isnan(") && contains(body, "failed")) return true;
   if (const auto count = number_after(body, "number of nan iterations:")) return *count > 0;
-  for (std::size_t at = 0; at + 3 <= body.size(); ++at) {
-    if (lower(body[at]) != 'n' || lower(body[at + 1]) != 'a' || lower(body[at + 2]) != 'n') continue;
-    if (!ends_word(body, at + 3) || (at > 0 && !ends_word(body, at - 1))) continue;
-    const std::string_view before = body.substr(0, at);
-    const std::string_view after = body.substr(at + 3);
-    const std::string_view close = trimmed(before.size() > 4 ? before.substr(before.size() - 4) : before);
-    if (close.ends_with(":") || close.ends_with("=") || close.ends_with(" is") || close == "is") return true;
-    if (behind_word(after, "found") || behind_word(after, "detected")) return true;
-    if (behind_word(before, "found") || behind_word(before, "detected") || behind_word(before, "encountered"))
-      return true;
+  for (std::string_view spelling : {"nan", "NaN", "NAN"}) {
+    for (std::size_t at = body.find(spelling); at != std::string_view::npos; at = body.find(spelling, at + 3)) {
+      if (is_bad_value(body, at)) return true;
+    }
   }
   return false;
 }
