@@ -1,4 +1,6 @@
 #include "analyzers/analyzer.h"
+#include "analyzers/checker/checker.h"
+#include "analyzers/hosts/hosts.h"
 #include "analyzers/judge.h"
 #include "analyzers/launch/launch.h"
 #include "analyzers/liveness/liveness.h"
@@ -16,6 +18,16 @@ const std::vector<Analyzer>& analyzers() {
       {"launch.worlds", judge_worlds},
       {"launch.identity", judge_identity},
       {"launch.devices", judge_devices},
+      {"hosts.network", judge_network},
+      {"hosts.adapters", judge_adapters},
+      {"hosts.limits", judge_host_limits},
+      {"hosts.tuning", judge_tuning},
+      {"hosts.versions", judge_versions},
+      {"hosts.names", judge_names},
+      {"checker.wrapper", judge_wrapper},
+      {"checker.ras", judge_ras},
+      {"checker.idle", judge_idle},
+      {"checker.nan", judge_nan},
   };
   return kAnalyzers;
 }
