@@ -76,6 +76,15 @@ void grow(std::vector<std::uint32_t>& index, std::size_t rows, Hash hash_of) {
   }
 }
 
+[[noreturn, gnu::cold]] void throw_short(const char* what, std::uint64_t wanted, std::uint64_t left) {
+  if (left == 0 && wanted == 1) throw Broken{fmt::format("the file ends where {} is due", what)};
+  throw Broken{fmt::format("{} wants {} bytes, but {} are left", what, wanted, left)};
+}
+
+[[noreturn, gnu::cold]] void throw_unput(std::uint64_t key) {
+  throw Broken{fmt::format("memo key {} was never put", key)};
+}
+
 }  // namespace
 
 PickleReader::PickleReader(std::string path, std::string_view bytes, std::string_view streamed_key, Item item)
@@ -84,18 +93,68 @@ PickleReader::PickleReader(std::string path, std::string_view bytes, std::string
   stack_.clear();
 }
 
+// The hot part, ahead of its callers so that it is inlined there: an entry is some eighty opcodes.
+
+inline std::uint8_t PickleReader::take_byte(const char* what) {
+  if (at_ >= bytes_.size()) throw_short(what, 1, 0);
+  return static_cast<std::uint8_t>(bytes_[at_++]);
+}
+
+inline std::string_view PickleReader::take(std::uint64_t size, const char* what) {
+  const std::uint64_t left = bytes_.size() - at_;
+  if (size > left) throw_short(what, size, left);
+  const std::string_view taken(bytes_.data() + at_, size);
+  at_ += size;
+  return taken;
+}
+
+template <std::size_t kSize>
+inline std::uint64_t PickleReader::take_little(const char* what) {
+  const std::string_view digits = take(kSize, what);
+  std::uint64_t value = 0;
+  for (std::size_t i = kSize; i-- > 0;) value = value << 8 | static_cast<std::uint8_t>(digits[i]);
+  return value;
+}
+
+inline void PickleReader::push(PickleValue value) {
+  if (stack_.size() == stack_.capacity() && stack_.size() >= kMaxValues) throw Broken{"more values than ddx holds"};
+  stack_.push_back(value);
+}
+
+inline void PickleReader::get(std::uint64_t key) {
+  if (key >= memo_.size() || memo_[key].kind == Kind::unset) throw_unput(key);
+  PickleValue value = memo_[key];
+  if (value.kind == Kind::alias) value = get_open(value.word);
+  if (value.kind == Kind::open_at) value = get_open(key);
+  push(value);
+}
+
+inline std::size_t PickleReader::pop_mark() {
+  if (marks_.empty()) throw Broken{"an opcode that needs a MARK, without one"};
+  if (streaming_ == marks_.size()) streaming_ = SIZE_MAX;
+  const std::size_t mark = marks_.back();
+  marks_.pop_back();
+  return mark;
+}
+
+// Where the value that ends before position `end` begins.
+inline std::size_t PickleReader::begin_of(std::size_t end) const {
+  if (end <= floor()) throw Broken{"an opcode takes a value that is not there"};
+  const PickleValue& last = stack_[end - 1];
+  return last.kind == Kind::run_end ? end - 2 - last.count : end - 1;
+}
+
 void PickleReader::run() {
   if (bytes_.size() < 2 || bytes_[0] != '\x80' || bytes_[1] < 2 || bytes_[1] > 5) {
     throw Error(path_, Place{.offset = 0, .line = {}}, "no pickle of protocol 2 to 5");
   }
   std::uint64_t begin = 0;
   try {
-    while (!whole_) {
+    while (!whole_ && !full_) {
       begin = at_;
-      const std::uint8_t opcode = take_byte("an opcode");
-      step(opcode);
-      if (full_) throw Broken{"more values than ddx holds"};
+      step(take_byte("an opcode"));
     }
+    if (full_) throw Broken{"more values than ddx holds"};
   } catch (const Broken& broken) {
     at_ = begin;
     problem_ = broken.what;
@@ -106,11 +165,16 @@ void PickleReader::run() {
 
 void PickleReader::step(std::uint8_t opcode) {
   switch (opcode) {
+    case 0x94: return put(memo_.size());
+    case 'r': return put(take_little<4>("LONG_BINPUT"));
+    case 'q': return put(take_byte("BINPUT"));
+    case 'j': return get(take_little<4>("LONG_BINGET"));
+    case 'h': return get(take_byte("BINGET"));
     case 'K': return push_integer(take_byte("BININT1"));
-    case 'M': return push_integer(static_cast<std::int64_t>(take_little(2, "BININT2")));
-    case 'J': return push_integer(static_cast<std::int32_t>(take_little(4, "BININT")));
+    case 'M': return push_integer(static_cast<std::int64_t>(take_little<2>("BININT2")));
+    case 'J': return push_integer(static_cast<std::int32_t>(take_little<4>("BININT")));
     case 0x8a: return push_long(take(take_byte("LONG1"), "LONG1"));
-    case 0x8b: return push_long(take(take_little(4, "LONG4"), "LONG4"));
+    case 0x8b: return push_long(take(take_little<4>("LONG4"), "LONG4"));
     case 'I': return push_decimal(take_line("INT"), false);
     case 'L': return push_decimal(take_line("LONG"), true);
     case 'G': return push_real_big_endian(take(8, "BINFLOAT"));
@@ -118,25 +182,20 @@ void PickleReader::step(std::uint8_t opcode) {
     case 'N': return push({Kind::none, 0, 0});
     case 0x88: return push({Kind::boolean, 0, 1});
     case 0x89: return push({Kind::boolean, 0, 0});
-    case 'X': return push_text(take(take_little(4, "BINUNICODE"), "BINUNICODE"));
+    case 'X': return push_text(take(take_little<4>("BINUNICODE"), "BINUNICODE"));
     case 0x8c: return push_text(take(take_byte("SHORT_BINUNICODE"), "SHORT_BINUNICODE"));
-    case 0x8d: return push_text(take(take_little(8, "BINUNICODE8"), "BINUNICODE8"));
-    case 'T': return push_text(take(take_little(4, "BINSTRING"), "BINSTRING"));
+    case 0x8d: return push_text(take(take_little<8>("BINUNICODE8"), "BINUNICODE8"));
+    case 'T': return push_text(take(take_little<4>("BINSTRING"), "BINSTRING"));
     case 'U': return push_text(take(take_byte("SHORT_BINSTRING"), "SHORT_BINSTRING"));
-    case 'B': return push_text(take(take_little(4, "BINBYTES"), "BINBYTES"));
+    case 'B': return push_text(take(take_little<4>("BINBYTES"), "BINBYTES"));
     case 'C': return push_text(take(take_byte("SHORT_BINBYTES"), "SHORT_BINBYTES"));
-    case 0x8e: return push_text(take(take_little(8, "BINBYTES8"), "BINBYTES8"));
+    case 0x8e: return push_text(take(take_little<8>("BINBYTES8"), "BINBYTES8"));
     default: return step_structure(opcode);
   }
 }
 
 void PickleReader::step_structure(std::uint8_t opcode) {
   switch (opcode) {
-    case 'h': return get(take_byte("BINGET"));
-    case 'j': return get(take_little(4, "LONG_BINGET"));
-    case 'q': return put(take_byte("BINPUT"));
-    case 'r': return put(take_little(4, "LONG_BINPUT"));
-    case 0x94: return put(memo_.size());
     case '(':
       if (!stack_.empty() && stack_.back().kind == Kind::open_streamed) streaming_ = marks_.size() + 1;
       if (marks_.size() >= kMaxValues) throw Broken{"nested too deeply"};
@@ -158,7 +217,7 @@ void PickleReader::step_structure(std::uint8_t opcode) {
     case '0': return stack_.resize(begin_of(stack_.size()));
     case '1': return stack_.resize(pop_mark());
     case 0x80: (void)take_byte("PROTO"); return;
-    case 0x95: (void)take_little(8, "FRAME"); return;  // a hint for buffering, no more
+    case 0x95: (void)take_little<8>("FRAME"); return;  // a hint for buffering, no more
     case '.':
       if (!marks_.empty() || stack_.empty() || begin_of(stack_.size()) != 0) {
         throw Broken{"STOP, but the value is not finished"};
@@ -178,26 +237,6 @@ void PickleReader::refuse(std::uint8_t opcode) const {
   throw Broken{fmt::format("0x{:02x} is no pickle opcode", opcode)};
 }
 
-std::uint8_t PickleReader::take_byte(const char* what) {
-  if (at_ >= bytes_.size()) throw Broken{fmt::format("the file ends where {} is due", what)};
-  return static_cast<std::uint8_t>(bytes_[at_++]);
-}
-
-std::uint64_t PickleReader::take_little(std::size_t size, const char* what) {
-  const std::string_view digits = take(size, what);
-  std::uint64_t value = 0;
-  for (std::size_t i = size; i-- > 0;) value = value << 8 | static_cast<std::uint8_t>(digits[i]);
-  return value;
-}
-
-std::string_view PickleReader::take(std::uint64_t size, const char* what) {
-  const std::uint64_t left = bytes_.size() - at_;
-  if (size > left) throw Broken{fmt::format("{} wants {} bytes, but {} are left", what, size, left)};
-  const std::string_view taken = bytes_.substr(at_, size);
-  at_ += size;
-  return taken;
-}
-
 std::string_view PickleReader::take_line(const char* what) {
   // No number needs more; without the bound a run of these opcodes in one long line would be searched again and again.
   const std::string_view window = bytes_.substr(at_, 64);
@@ -205,11 +244,6 @@ std::string_view PickleReader::take_line(const char* what) {
   if (end == std::string_view::npos) throw Broken{fmt::format("{} has no end of line within 64 bytes", what)};
   at_ += end + 1;
   return window.substr(0, end);
-}
-
-void PickleReader::push(PickleValue value) {
-  if (stack_.size() >= kMaxValues) throw Broken{"more values than ddx holds"};
-  stack_.push_back(value);
 }
 
 void PickleReader::push_text(std::string_view text) {
@@ -260,21 +294,6 @@ void PickleReader::push_real_text(std::string_view line) {
   const auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), value);
   if (error != std::errc() || end != line.data() + line.size()) throw Broken{"FLOAT holds no number"};
   push({Kind::real, 0, std::bit_cast<std::uint64_t>(value)});
-}
-
-std::size_t PickleReader::pop_mark() {
-  if (marks_.empty()) throw Broken{"an opcode that needs a MARK, without one"};
-  if (streaming_ == marks_.size()) streaming_ = SIZE_MAX;
-  const std::size_t mark = marks_.back();
-  marks_.pop_back();
-  return mark;
-}
-
-// Where the value that ends before position `end` begins.
-std::size_t PickleReader::begin_of(std::size_t end) const {
-  if (end <= floor()) throw Broken{"an opcode takes a value that is not there"};
-  const PickleValue& last = stack_[end - 1];
-  return last.kind == Kind::run_end ? end - 2 - last.count : end - 1;
 }
 
 // Adds the values from `from` on to the container that ends there.
@@ -373,7 +392,8 @@ PickleValue PickleReader::intern(Kind kind, Pairs items) {
   return {kind, 0, id};
 }
 
-// An open container's header holds (in `word`) the first memo key it was put under, plus one; closing it fills that in.
+// An open container's header holds (in `word`) the first memo key it was put under, plus one, and the memo where the
+// header is; closing it fills the memo in.
 void PickleReader::put(std::uint64_t key) {
   // Picklers number their memo densely, so a key beyond the bytes read is a lie; it would make ddx allocate.
   if (key > at_ || key >= kMaxValues) throw Broken{fmt::format("memo key {} is out of range", key)};
@@ -382,7 +402,7 @@ void PickleReader::put(std::uint64_t key) {
   if (value.kind == Kind::open_list || value.kind == Kind::open_dict || value.kind == Kind::open_streamed) {
     if (value.word == 0) {
       stack_[begin].word = key + 1;
-      value = {Kind::other, 0, 0};
+      value = {Kind::open_at, 0, begin};
     } else {
       value = {Kind::alias, 0, value.word - 1};
     }
@@ -391,14 +411,21 @@ void PickleReader::put(std::uint64_t key) {
   memo_[key] = value;
 }
 
-void PickleReader::get(std::uint64_t key) {
-  if (key >= memo_.size() || memo_[key].kind == Kind::unset) {
-    throw Broken{fmt::format("memo key {} was never put", key)};
+// A container is used again before the one that holds it is filled, so it is not closed yet, but it is as good as
+// whole. What it holds is looked at once; only a list that holds itself can have more later.
+PickleValue PickleReader::get_open(std::uint64_t key) {
+  if (key >= memo_.size()) return {Kind::other, 0, 0};
+  if (memo_[key].kind == Kind::open_at) {
+    const std::size_t header = memo_[key].word;
+    memo_[key] = {Kind::other, 0, 0};
+    if (header < stack_.size() && stack_[header].word == key + 1) {
+      const PickleValue open = stack_[header];
+      if (open.kind == Kind::open_list) memo_[key] = intern(Kind::list, Pairs(stack_).subspan(header + 1, open.count));
+      if (open.kind == Kind::open_dict) memo_[key] = intern(Kind::dict, Pairs(stack_).subspan(header + 1, open.count));
+    }
   }
-  PickleValue value = memo_[key];
-  if (value.kind == Kind::alias) value = memo_[value.word];
-  if (value.kind == Kind::alias || value.kind == Kind::unset) value = {Kind::other, 0, 0};
-  push(value);
+  const Kind kind = memo_[key].kind;
+  return kind == Kind::alias || kind == Kind::unset ? PickleValue{Kind::other, 0, 0} : memo_[key];
 }
 
 // Whether a list that begins here is the value of the streamed key (text id 0) in the outermost dict.

@@ -31,6 +31,7 @@ struct PickleValue {
     open_dict,
     open_streamed,
     run_end,
+    open_at,
     alias,
     unset
   };
@@ -88,7 +89,8 @@ class PickleReader {
   void collect_top();
 
   std::uint8_t take_byte(const char* what);
-  std::uint64_t take_little(std::size_t size, const char* what);
+  template <std::size_t kSize>
+  std::uint64_t take_little(const char* what);
   std::string_view take(std::uint64_t size, const char* what);
   std::string_view take_line(const char* what);
 
@@ -113,6 +115,7 @@ class PickleReader {
 
   void put(std::uint64_t key);
   void get(std::uint64_t key);
+  PickleValue get_open(std::uint64_t key);
 
   bool at_streamed_place() const;
   void hand_on_finished();
