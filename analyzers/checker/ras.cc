@@ -23,28 +23,32 @@ struct Level {
 };
 using Levels = std::map<std::string, std::vector<Level>>;  // by operation; levels ascend
 
+// Members and groups may each tell a part: a text report counts all and lists only the fewer.
 Levels levels_of(const RasCommunicator& comm) {
-  std::map<std::string, std::map<std::uint64_t, std::vector<RankId>>> by_member;
+  struct Sum {
+    std::uint64_t counted = 0;
+    std::vector<RankId> listed;  // among the counted
+    std::vector<RankId> members;
+  };
+  std::map<std::string, std::map<std::uint64_t, Sum>> sums;
   for (const auto& member : comm.members) {
-    for (const auto& [op, launched] : member.counts) by_member[op][launched].push_back(member.rank);
+    for (const auto& [op, launched] : member.counts) sums[op][launched].members.push_back(member.rank);
+  }
+  for (const auto& group : comm.groups) {
+    Sum& sum = sums[group.op][group.launched];
+    sum.counted += group.rank_count;
+    sum.listed.insert(sum.listed.end(), group.ranks.begin(), group.ranks.end());
   }
   Levels levels;
-  for (auto& [op, counts] : by_member) {
-    for (auto& [launched, ranks] : counts) {
-      const std::uint64_t count = ranks.size();
-      levels[op].push_back({launched, count, RankSet(std::move(ranks))});
+  for (auto& [op, counts] : sums) {
+    for (auto& [launched, sum] : counts) {
+      Level level;
+      level.launched = launched;
+      level.ranks = RankSet(std::move(sum.members));
+      level.ranks.insert(RankSet(std::move(sum.listed)));
+      level.count = std::max<std::uint64_t>(sum.counted, level.ranks.size());
+      levels[op].push_back(std::move(level));
     }
-  }
-  std::map<std::string, std::map<std::uint64_t, Level>> by_group;
-  for (const auto& group : comm.groups) {
-    if (levels.count(group.op) > 0) continue;  // members say the same, one by one
-    Level& level = by_group[group.op][group.launched];
-    level.launched = group.launched;
-    level.count += group.rank_count;
-    level.ranks.insert(RankSet(group.ranks));
-  }
-  for (auto& [op, counts] : by_group) {
-    for (auto& [launched, level] : counts) levels[op].push_back(std::move(level));
   }
   return levels;
 }
@@ -129,9 +133,11 @@ std::optional<Finding> absent_members(const Evidence& evidence, const Comm& comm
   const RasCommunicator& last = comm.last();
   const RankSet dead = members_where(last, &RasCommunicator::Member::considered_dead);
   const RankSet mute = members_where(last, &RasCommunicator::Member::unresponsive).without(dead);
-  const RankSet missing = members_where(last, &RasCommunicator::Member::missing).without(dead).without(mute);
   const bool starting = contains_text(last.status, "init");
-  if (!dead.empty() || !mute.empty()) {
+  RankSet missing = members_where(last, &RasCommunicator::Member::missing).without(dead);
+  // Who has not come to the start need not be dead.
+  if (!starting) missing = missing.without(mute);
+  if (!dead.empty() || (!mute.empty() && !starting)) {
     const RankSet& gone = dead.empty() ? mute : dead;
     Finding finding =
         start(evidence, comm, "dead-rank", Severity::error, dead.empty() ? Confidence::medium : Confidence::high);

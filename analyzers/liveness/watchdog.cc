@@ -278,9 +278,9 @@ std::optional<Finding> missing(const Evidence& evidence, const WatchdogGroup& gr
                                 group.seq, group.label(), at.label(4), at.size() == 1 ? "waits" : "wait");
   finding.explanation = why + ".\n";
   if (!group.unseen().without(behind).empty()) tell_unseen(group, finding);
-  tell_heartbeats(evidence, group, finding);
   finding.advice = fmt::format("Look at what {} did instead: its stack, its last lines, its dump.", behind.label(4));
   cite_voices(evidence, group, behind, finding);
+  tell_heartbeats(evidence, group, finding);
   return finding;
 }
 
@@ -373,11 +373,11 @@ Finding stuck(const Evidence& evidence, const WatchdogGroup& group) {
   });
   if (enqueued) finding.explanation += "By their status lines every one had enqueued it, and none completed it.\n";
   tell_sizes(group, finding);
+  cite_voices(evidence, group, {}, finding);
   tell_heartbeats(evidence, group, finding);
   finding.advice =
       "Look below the collective: device errors (dmesg, Xid), link and adapter counters, the library; and take a "
       "stack of every rank. No rank is at fault by this evidence.";
-  cite_voices(evidence, group, {}, finding);
   return finding;
 }
 

@@ -225,9 +225,23 @@ TEST(Ras, AMemberThatHasNotComeToTheStart) {
   RasCommunicator::Member member;
   member.rank = RankId(3);
   member.missing = true;
+  member.unresponsive = true;
   fact.members.push_back(member);
   story.says(fact);
   EXPECT_THAT(brief(judge_ras(story.evidence())), ElementsAre("init-hang error medium 3"));
+}
+
+TEST(Ras, ATextReportListsOnlyTheFewerAsMembers) {
+  Story story;
+  RasCommunicator fact = comm({group(640, 30), group(641, 2, listed({12, 13}))});
+  for (std::int64_t rank : {12, 13}) {
+    RasCommunicator::Member member;
+    member.rank = RankId(rank);
+    member.counts.emplace_back("AllGather", 641);
+    fact.members.push_back(member);
+  }
+  story.says(fact);
+  EXPECT_THAT(brief(judge_ras(story.evidence())), ElementsAre("inconclusive info medium none"));
 }
 
 TEST(Ras, LevelCountsAreHealthy) {
