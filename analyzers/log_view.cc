@@ -193,6 +193,13 @@ bool contains_text(std::string_view text, std::string_view lower_case_part) {
   return at != text.end() || lower_case_part.empty();
 }
 
+bool speaks_of_nan(std::string_view text) {
+  static constexpr std::string_view kParts[] = {"is nan",   "nan or inf", "inf or nan",    "nan detected", "nan values",
+                                                "nan loss", "loss: nan",  "infinite loss", "nan in "};
+  return std::any_of(std::begin(kParts), std::end(kParts),
+                     [text](std::string_view part) { return contains_text(text, part); });
+}
+
 std::string join_words(const std::vector<std::string>& words, std::size_t most) {
   std::string text;
   const std::size_t shown = words.size() > most ? most : words.size();

@@ -76,6 +76,9 @@ bool is_default_group(std::string_view name);
 // Lower-case search.
 bool contains_text(std::string_view text, std::string_view lower_case_part);
 
+// Whether an exception's text is about NaN or infinity: the values are the fault, not the process.
+bool speaks_of_nan(std::string_view text);
+
 // "a, b and c"; long lists end in "and N more".
 std::string join_words(const std::vector<std::string>& words, std::size_t most = 6);
 

@@ -5,11 +5,33 @@
 #include "analyzers/log_view.h"
 
 namespace ddx::analyzers {
+namespace {
+
+struct Notice {
+  const LogEvent* event;
+  std::string what;
+};
+
+// Notices, and exceptions that a check of the values raised.
+std::vector<Notice> notices_of(const Evidence& evidence) {
+  std::vector<Notice> notices;
+  for (const LogEvent& event : evidence.events) {
+    const auto* notice = std::get_if<NanNotice>(&event.fact);
+    const auto* end = std::get_if<ProcessEnd>(&event.fact);
+    if (notice != nullptr) notices.push_back({&event, notice->what});
+    if (end != nullptr && end->kind == ProcessEnd::Kind::exception && !end->secondary && speaks_of_nan(end->what)) {
+      notices.push_back({&event, end->what});
+    }
+  }
+  return notices;
+}
+
+}  // namespace
 
 std::vector<Finding> judge_nan(const Evidence& evidence) {
-  const auto notices = seen<NanNotice>(evidence);
+  const std::vector<Notice> notices = notices_of(evidence);
   if (notices.empty()) return {};
-  const Seen<NanNotice>* first = &notices.front();
+  const Notice* first = &notices.front();
   std::vector<RankId> ranks;
   for (const auto& notice : notices) {
     if (before(*notice.event, *first->event).value_or(false)) first = &notice;
@@ -23,6 +45,8 @@ std::vector<Finding> judge_nan(const Evidence& evidence) {
     const auto later = elapsed(*first->event, *notice.event);
     decided = decided && (later ? *later > 0 : before(*first->event, *notice.event).value_or(false));
   }
+  // One line of one rank alone: every rank may have the same value, and only this log is here.
+  decided = decided && (all.size() > 1 || spoken_ranks(evidence).size() > 1);
   Finding finding;
   finding.code = "nan-values";
   cite(finding, evidence, *first->event);
@@ -30,9 +54,8 @@ std::vector<Finding> judge_nan(const Evidence& evidence) {
   if (decided) {
     finding.ranks.insert(*first->event->rank);
     finding.victims = all.without(finding.ranks);
-    finding.confidence = all.size() > 1 ? Confidence::medium : Confidence::low;
-    finding.summary =
-        fmt::format("{} was the first to show NaN or infinity: {}", finding.ranks.label(), first->fact->what);
+    finding.confidence = Confidence::medium;
+    finding.summary = fmt::format("{} was the first to show NaN or infinity: {}", finding.ranks.label(), first->what);
     finding.summary.front() = 'R';
   } else {
     finding.confidence = Confidence::low;

@@ -172,7 +172,8 @@ std::optional<Finding> absent_members(const Evidence& evidence, const Comm& comm
 
 std::string levels_text(const std::vector<Level>& levels) {
   std::vector<std::string> parts;
-  for (const Level& level : levels) parts.push_back(fmt::format("{} ranks up to {}", level.count, level.launched));
+  for (const Level& level : levels)
+    parts.push_back(fmt::format("{} rank{} up to {}", level.count, level.count == 1 ? "" : "s", level.launched));
   return join_words(parts, 4);
 }
 

@@ -1,7 +1,7 @@
 // A name that could not be resolved: a log alone tells "not yet" from "never" only where it goes on.
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <map>
 #include <set>
 
 #include "analyzers/hosts/hosts.h"
@@ -10,14 +10,17 @@
 namespace ddx::analyzers {
 namespace {
 
-bool went_on(const Evidence& evidence, const LogEvent& error) {
-  return std::any_of(evidence.events.begin(), evidence.events.end(), [&error](const LogEvent& event) {
+// The last line of each file that needs a resolved name.
+std::map<InputId, std::uint64_t> last_work(const Evidence& evidence) {
+  std::map<InputId, std::uint64_t> last;
+  for (const LogEvent& event : evidence.events) {
     const bool of_work =
         std::holds_alternative<ProgressNotice>(event.fact) || std::holds_alternative<CommInit>(event.fact) ||
         std::holds_alternative<StoreBarrier>(event.fact) || std::holds_alternative<StoreJoin>(event.fact) ||
         std::holds_alternative<WatchdogTimeout>(event.fact) || std::holds_alternative<LibraryVersion>(event.fact);
-    return event.input == error.input && event.line > error.line && of_work;
-  });
+    if (of_work) last[event.input] = event.line;
+  }
+  return last;
 }
 
 }  // namespace
@@ -31,10 +34,12 @@ std::vector<Finding> judge_names(const Evidence& evidence) {
   std::set<std::string> names;
   std::set<std::string> places;
   bool resolved = true;
+  const auto last = last_work(evidence);
   for (const auto& [event, fact] : errors) {
     if (!fact->name.empty()) names.insert(fact->name);
     places.insert(host_subject(evidence, *event));
-    resolved = resolved && went_on(evidence, *event);
+    const auto work = last.find(event->input);
+    resolved = resolved && work != last.end() && work->second > event->line;
     cite(finding, evidence, *event);
   }
   for (const std::string& place : places) {

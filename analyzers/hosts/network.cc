@@ -239,21 +239,31 @@ bool unreachable(const NetSocketError& fact) {
 }
 bool refused(const NetSocketError& fact) { return contains_text(fact.error, "refused"); }
 
-// Connecting is tried again and again while a job starts: what counts is whether it went on.
-bool went_on(const Evidence& evidence, const LogEvent& error) {
-  return std::any_of(evidence.events.begin(), evidence.events.end(), [&error](const LogEvent& event) {
+// Connecting is tried again and again while a job starts: what counts is whether it went on. Holds the last line of
+// each file that shows it.
+using LastWork = std::map<InputId, std::uint64_t>;
+
+LastWork last_work(const Evidence& evidence) {
+  LastWork last;
+  for (const LogEvent& event : evidence.events) {
     const auto* init = std::get_if<CommInit>(&event.fact);
-    return event.input == error.input && event.line > error.line &&
-           (shows_work(event) || (init != nullptr && init->complete));
-  });
+    if (shows_work(event) || (init != nullptr && init->complete)) last[event.input] = event.line;
+  }
+  return last;
+}
+
+bool went_on(const LastWork& last, const LogEvent& error) {
+  const auto at = last.find(error.input);
+  return at != last.end() && at->second > error.line;
 }
 
 std::optional<Finding> sockets(const Evidence& evidence, const Dead& dead) {
   const auto hosts = hosts_by_address(evidence);
+  const LastWork last = last_work(evidence);
   std::map<bool, std::set<Link>> links;  // by: is it refused (rather than unreachable)
   std::map<bool, std::vector<const LogEvent*>> events;
   for (const auto& [event, fact] : seen<NetSocketError>(evidence)) {
-    if ((!unreachable(*fact) && !refused(*fact)) || dead.places.count(fact->peer) > 0 || went_on(evidence, *event))
+    if ((!unreachable(*fact) && !refused(*fact)) || dead.places.count(fact->peer) > 0 || went_on(last, *event))
       continue;
     links[refused(*fact)].insert(link_of(evidence, hosts, *event, fact->peer));
     events[refused(*fact)].push_back(event);
@@ -281,7 +291,10 @@ std::optional<Finding> sockets(const Evidence& evidence, const Dead& dead) {
   } else {
     finding.summary = fmt::format("The peer cannot be reached: {}", join_words(names, 2));
     finding.explanation =
-        "No answer at all: a route, an interface or a firewall between the two, or a host that is down.\n";
+        "A route, an interface or a firewall between the two, or a host that is down. Where the caller tries again "
+        "until its "
+        "own limit (PyTorch's store does), it may also be that nobody listens there yet: rank 0 not started, or "
+        "elsewhere.\n";
     finding.advice =
         "Test the pair with ping and a TCP connect to that port; see NCCL_SOCKET_IFNAME and GLOO_SOCKET_IFNAME.";
   }
@@ -293,10 +306,11 @@ std::optional<Finding> lost_connections(const Evidence& evidence) {
   if (!judge_process_ends(evidence).empty()) return std::nullopt;
   const auto hosts = hosts_by_address(evidence);
   Finding finding;
+  const LastWork last = last_work(evidence);
   std::set<std::string> peers;
   std::set<std::string> speakers;
   for (const auto& [event, fact] : seen<NetSocketError>(evidence)) {
-    if (unreachable(*fact) || refused(*fact) || went_on(evidence, *event)) continue;
+    if (unreachable(*fact) || refused(*fact) || went_on(last, *event)) continue;
     peers.insert(end_name(hosts, fact->peer));
     speakers.insert(speaker(evidence, *event));
     cite(finding, evidence, *event);

@@ -61,7 +61,7 @@ End end_of(const LogEvent& event, const ProcessEnd& fact) {
   End end;
   end.event = &event;
   end.signal = fact.signal;
-  end.consequence = fact.secondary || tells_of_others(fact.what);
+  end.consequence = fact.secondary || tells_of_others(fact.what) || speaks_of_nan(fact.what);
   switch (fact.kind) {
     case ProcessEnd::Kind::exception:
       end.exception = true;
@@ -233,7 +233,12 @@ struct Cause {
 Cause pick_cause(std::vector<End> primary) {
   const bool strong = std::any_of(primary.begin(), primary.end(), [](const End& end) { return !end.weak; });
   if (strong) std::erase_if(primary, [](const End& end) { return end.weak; });
-  // A file without ranks may hold the traceback of the rank that the launcher names.
+  // A line without a rank is most likely of a rank that another line names for the same kind of end.
+  std::set<std::string> named_kinds;
+  for (const End& end : primary) {
+    if (end.rank) named_kinds.insert(end.kind);
+  }
+  std::erase_if(primary, [&named_kinds](const End& end) { return !end.rank && named_kinds.count(end.kind) > 0; });
   Cause cause;
   if (primary.size() < 2) return {std::move(primary), true};
   const End* first = &primary.front();

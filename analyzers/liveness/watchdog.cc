@@ -253,7 +253,7 @@ std::optional<Finding> missing(const Evidence& evidence, const WatchdogGroup& gr
   }
   RankSet behind = RankSet(std::move(not_there)).without(waits_elsewhere);
   const RankSet at(std::move(waiting));
-  Confidence confidence = group.unseen().empty() ? Confidence::high : Confidence::medium;
+  Confidence confidence = group.size && group.unseen().empty() ? Confidence::high : Confidence::medium;
   std::string why = fmt::format("By their own status lines {} never enqueued seq {}", behind.label(), group.seq);
   if (behind.empty()) {
     // Silence: of ranks whose other lines are here it says more than of ranks that are nowhere.

@@ -119,6 +119,20 @@ TEST(Nan, WithoutOrderNobodyIsNamed) {
   EXPECT_EQ(findings[0].victims, ranks({0, 5}));
 }
 
+TEST(Nan, AnExceptionOfACheckOnOneRankOfTwo) {
+  Story story;
+  ProcessEnd end;
+  end.what = "RuntimeError: Loss is nan at step 300";
+  story.by(0).says(ProgressNotice{"step 299"}).by(3).says(end);
+  EXPECT_THAT(brief(judge_nan(story.evidence())), ElementsAre("nan-values error medium 3"));
+}
+
+TEST(Nan, OneRanksLogAloneNamesNobody) {
+  Story story;
+  story.by(0).says(NanNotice{"loss is nan"});
+  EXPECT_THAT(brief(judge_nan(story.evidence())), ElementsAre("nan-values error low none"));
+}
+
 // ---- RAS ------------------------------------------------------------------------------------------------------------
 
 RasCommunicator comm(std::vector<RasCommunicator::CountGroup> groups, std::uint64_t size = 32) {

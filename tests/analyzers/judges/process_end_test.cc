@@ -222,6 +222,22 @@ TEST(ProcessEnd, TheKernelsKillIsJoinedByPid) {
   EXPECT_THAT(findings[0].summary, HasSubstr("out of memory"));
 }
 
+TEST(ProcessEnd, ALineWithoutRankIsOfTheRankThatAnotherNames) {
+  Story story;
+  ProcessEnd end;
+  end.kind = ProcessEnd::Kind::oom_kill;
+  story.says(end).by(5).says(end);
+  const auto findings = kRun(story.evidence());
+  ASSERT_THAT(brief(findings), ElementsAre("dead-rank error high 5"));
+  EXPECT_THAT(findings[0].summary, HasSubstr("Rank 5 was killed by the kernel"));
+}
+
+TEST(ProcessEnd, ACheckForNanIsToldElsewhere) {
+  Story story;
+  story.by(3).says(raised("RuntimeError: Loss is nan at step 300"));
+  EXPECT_THAT(kRun(story.evidence()), IsEmpty());
+}
+
 TEST(ProcessEnd, FourThousandRanksStayReadable) {
   Story story;
   story.world(4096);
