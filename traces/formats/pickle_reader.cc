@@ -463,16 +463,13 @@ void PickleReader::hand_on_all(std::size_t from) {
 
 void PickleReader::hand_on(std::size_t header) { item_(Pairs(stack_).subspan(header + 1, stack_[header].count)); }
 
-// The file ended inside: the last item of the streamed list may be whole nevertheless.
+// The file ended inside: the last item of the streamed list may be whole nevertheless. It stands on top of the stack,
+// above a MARK or, where Python's pickler wrote a single item, right above the list.
 void PickleReader::finish_cut() {
-  const bool listed = streaming_ == marks_.size() && stack_.size() > floor();
-  const bool single = stack_.size() >= 2 && stack_.back().kind == Kind::run_end &&
-                      stack_[stack_.size() - 2 - stack_.back().count].kind == Kind::open_dict &&
-                      stack_.size() >= stack_.back().count + 3 &&
-                      stack_[stack_.size() - 3 - stack_.back().count].kind == Kind::open_streamed;
-  if (!listed && !single) return;
+  if (stack_.size() <= floor()) return;
   const std::size_t header = begin_of(stack_.size());
-  if (stack_[header].kind != Kind::open_dict || stack_[header].count == 0) return;
+  const bool in_list = streaming_ == marks_.size() || (header > 0 && stack_[header - 1].kind == Kind::open_streamed);
+  if (!in_list || stack_[header].kind != Kind::open_dict || stack_[header].count == 0) return;
   hand_on(header);
   stack_.resize(header);
 }

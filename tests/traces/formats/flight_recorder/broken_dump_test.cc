@@ -57,6 +57,15 @@ TEST(Truncated, PythonPickle2) { cut_everywhere(python_pickle(three_entries(), 2
 TEST(Truncated, PythonPickle4) { cut_everywhere(python_pickle(three_entries(), 4)); }
 TEST(Truncated, Json) { cut_everywhere(json(three_entries())); }
 
+// Python writes a list of one item without a MARK; here the item would get more keys, and the file ends.
+TEST(Truncated, BehindTheMarkOfASecondBatch) {
+  const std::string one = python_pickle(dict(dump("[0, 1]", {dict(entry(0, 1, "nccl:all_reduce"))})), 2);
+  const std::string at_append = one.substr(0, one.size() - 3);  // without "a" (APPEND), "u" of the dump, STOP
+  ASSERT_EQ(one.substr(one.size() - 3), "au.");
+  EXPECT_EQ(row_texts(read_dump(at_append)).size(), 1U);
+  EXPECT_EQ(row_texts(read_dump(at_append + "(")).size(), 0U);
+}
+
 TEST(Truncated, SaysWhere) {
   const std::string whole = torch_pickle(three_entries());
   EXPECT_THAT(error_of(whole.substr(0, 12)),
