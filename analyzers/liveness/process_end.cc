@@ -160,11 +160,24 @@ struct Setting {
         std::lower_bound(timeouts.begin(), timeouts.end(), std::pair<RankId, const LogEvent*>{*rank, nullptr});
     return at != timeouts.end() && at->first == *rank;
   }
+  // The earliest time-outs, of two ranks: whether another rank's came before an end needs no more of them.
+  std::vector<std::pair<RankId, const LogEvent*>> earliest;
+
   bool after_a_timeout(const End& end) const {
-    return std::any_of(timeouts.begin(), timeouts.end(), [&end](const auto& timeout) {
+    return std::any_of(earliest.begin(), earliest.end(), [&end](const auto& timeout) {
       const auto between = elapsed(*timeout.second, *end.event);
       return (!end.rank || timeout.first != *end.rank) && between && *between >= 0;
     });
+  }
+  void find_earliest() {
+    for (int pass = 0; pass < 2; ++pass) {
+      const std::pair<RankId, const LogEvent*>* best = nullptr;
+      for (const auto& timeout : timeouts) {
+        if (!timeout.second->time || (!earliest.empty() && earliest.front().first == timeout.first)) continue;
+        if (best == nullptr || elapsed(*timeout.second, *best->second).value_or(0) > 0) best = &timeout;
+      }
+      if (best != nullptr) earliest.push_back(*best);
+    }
   }
 };
 
@@ -177,6 +190,7 @@ Setting setting_of(const Evidence& evidence, const std::vector<std::uint32_t>& a
     if (event.rank) setting.timeouts.emplace_back(*event.rank, &event);
   }
   std::sort(setting.timeouts.begin(), setting.timeouts.end());
+  setting.find_earliest();
   return setting;
 }
 
@@ -503,9 +517,10 @@ std::vector<Finding> judge_process_ends(const Evidence& evidence) {
         std::any_of(primary.begin(), primary.end(), [](const End& e) { return !e.rank && e.exception; });
     if (nameless) std::erase_if(primary, [](const End& end) { return end.by_launcher && end.weak; });
     Cause cause = pick_cause(primary);
+    std::set<const LogEvent*> causes;
+    for (const End& end : cause.ends) causes.insert(end.event);
     for (const End& end : primary) {
-      const auto same = [&end](const End& other) { return other.event == end.event; };
-      if (std::none_of(cause.ends.begin(), cause.ends.end(), same)) rest.push_back(end);
+      if (causes.count(end.event) == 0) rest.push_back(end);
     }
     Finding finding = dead_rank(evidence, all, std::move(cause), rest);
     if (last > attempt) {
