@@ -52,7 +52,7 @@ void read_one(benchmark::State& state, std::string_view name, std::string (*dump
   const auto& reader = importer(name);
   const std::string bytes = dump(job_of(1024), 0);
   for (auto _ : state) benchmark::DoNotOptimize(read_dump(reader, 0, bytes));
-  state.SetBytesProcessed(static_cast<std::int64_t>(state.iterations() * bytes.size()));
+  state.SetBytesProcessed(static_cast<std::int64_t>(state.iterations()) * static_cast<std::int64_t>(bytes.size()));
   count_entries(state, kOps);
 }
 void read_pickle(benchmark::State& state) { read_one(state, "flight-recorder-pickle", ddx::bench::pickle_dump); }

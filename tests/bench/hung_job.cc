@@ -16,43 +16,46 @@ constexpr std::string_view kScatter = "nccl:_reduce_scatter_base";
 
 constexpr StepOp gather_tokens() { return {Scope::tensor, kGather, "BFloat16", {512, 8192}, {4096, 8192}}; }
 constexpr StepOp reduce_tokens() { return {Scope::tensor, kReduce, "BFloat16", {4096, 8192}, {4096, 8192}}; }
-constexpr StepOp scatter_bucket(std::int64_t in, std::int64_t out) {
-  return {Scope::data, kScatter, "Float", {in, 0}, {out, 0}};
+constexpr StepOp reduce_numbers(Scope scope, std::int64_t count) {
+  return {scope, kReduce, "Float", {count, 0}, {count, 0}};
 }
-constexpr StepOp gather_bucket(std::int64_t in, std::int64_t out) {
-  return {Scope::data, kGather, "BFloat16", {in, 0}, {out, 0}};
+constexpr StepOp scatter_bucket(std::int64_t shard, std::int64_t members) {
+  return {Scope::data, kScatter, "Float", {shard * members, 0}, {shard, 0}};
+}
+constexpr StepOp gather_bucket(std::int64_t shard, std::int64_t members) {
+  return {Scope::data, kGather, "BFloat16", {shard, 0}, {shard * members, 0}};
 }
 
 // Neighbours in one group always differ in operation or size: a rank that skips one hangs at the next, it does not
 // run on with the wrong partners.
-constexpr std::array<StepOp, kStepOps> kStep{{
-    gather_tokens(),
-    reduce_tokens(),
-    gather_tokens(),
-    reduce_tokens(),
-    gather_tokens(),
-    reduce_tokens(),
-    gather_tokens(),
-    reduce_tokens(),
-    gather_tokens(),
-    reduce_tokens(),
-    gather_tokens(),
-    reduce_tokens(),
-    scatter_bucket(104'857'600, 819'200),
-    scatter_bucket(52'428'800, 409'600),
-    scatter_bucket(26'214'400, 204'800),
-    gather_bucket(409'600, 52'428'800),
-    gather_bucket(819'200, 104'857'600),
-    {Scope::tensor, kReduce, "Float", {1, 0}, {1, 0}},
-    {Scope::world, kReduce, "Float", {1, 0}, {1, 0}},
-    {Scope::world, kReduce, "Float", {2, 0}, {2, 0}},
-}};
+std::array<StepOp, kStepOps> step_of(std::int64_t data_ranks) {
+  return {
+      gather_tokens(),
+      reduce_tokens(),
+      gather_tokens(),
+      reduce_tokens(),
+      gather_tokens(),
+      reduce_tokens(),
+      gather_tokens(),
+      reduce_tokens(),
+      gather_tokens(),
+      reduce_tokens(),
+      gather_tokens(),
+      reduce_tokens(),
+      scatter_bucket(819'200, data_ranks),
+      scatter_bucket(409'600, data_ranks),
+      scatter_bucket(204'800, data_ranks),
+      gather_bucket(409'600, data_ranks),
+      gather_bucket(819'200, data_ranks),
+      reduce_numbers(Scope::tensor, 1),
+      reduce_numbers(Scope::world, 1),
+      reduce_numbers(Scope::world, 2),
+  };
+}
 
 }  // namespace
 
-const std::array<StepOp, kStepOps>& step() { return kStep; }
-
-HungJob::HungJob(const JobShape& shape) : shape_(shape), ops_(shape.ops) {
+HungJob::HungJob(const JobShape& shape) : shape_(shape), step_(step_of(shape.ranks / kTensorRanks)), ops_(shape.ops) {
   if (shape.ranks < 2 * kTensorRanks || shape.ranks % kTensorRanks != 0) {
     throw Error(fmt::format("ranks must be a multiple of {} and at least {}", kTensorRanks, 2 * kTensorRanks));
   }
@@ -61,7 +64,7 @@ HungJob::HungJob(const JobShape& shape) : shape_(shape), ops_(shape.ops) {
   if (shape.skip->rank >= shape.ranks || shape.skip->op >= shape.ops) {
     throw Error(fmt::format("there is no operation {} of rank {}", shape.skip->op, shape.skip->rank));
   }
-  if (kStep[shape.skip->op % kStepOps].scope == Scope::world) {
+  if (step_op(shape.skip->op).scope == Scope::world) {
     throw Error(fmt::format("operation {} is the world's, where the host waits: choose another", shape.skip->op));
   }
   // The host runs ahead of the hang until it waits for the loss at the end of the step.
@@ -98,7 +101,7 @@ void HungJob::run_to_the_hang() {
   const Skip skip = *shape_.skip;
   const std::uint32_t groups = 1 + shape_.ranks / kTensorRanks + kTensorRanks;
   for (std::uint32_t op = skip.op; op < ops_; ++op) {
-    const Scope scope = kStep[op % kStepOps].scope;
+    const Scope scope = step_op(op).scope;
     std::vector<bool> lacks(groups, false);
     for (std::uint32_t rank = 0; rank < shape_.ranks; ++rank) {
       if (stuck_at_[rank] < op || skips(rank, op)) lacks[group_index(rank, scope)] = true;

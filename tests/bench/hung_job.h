@@ -37,14 +37,13 @@ struct StepOp {
   std::array<std::int64_t, 2> in;   // input shape; second 0: one dimension
   std::array<std::int64_t, 2> out;  // output shape
 };
-const std::array<StepOp, kStepOps>& step();
-
 class HungJob {
  public:
   // Throws ddx::Error where the shape is none that this job can have.
   explicit HungJob(const JobShape& shape);
 
   const JobShape& shape() const { return shape_; }
+  const StepOp& step_op(std::uint32_t op) const { return step_[op % kStepOps]; }
   std::uint32_t ops() const { return ops_; }  // that a healthy rank enqueued
   bool skips(std::uint32_t rank, std::uint32_t op) const;
   bool completes(std::uint32_t rank, std::uint32_t op) const { return op < stuck_at_[rank]; }
@@ -57,6 +56,7 @@ class HungJob {
   void run_to_the_hang();
 
   JobShape shape_;
+  std::array<StepOp, kStepOps> step_;
   std::uint32_t ops_ = 0;
   std::vector<std::uint32_t> stuck_at_;  // by rank: the first operation that its device never ends
 };

@@ -65,7 +65,7 @@ Counters walk(const HungJob& job, std::uint32_t rank, Each each) {
   std::uint32_t row = 0;
   for (std::uint32_t op = 0; op < job.ops(); ++op) {
     if (job.skips(rank, op)) continue;
-    const auto scope = static_cast<std::size_t>(step()[op % kStepOps].scope);
+    const auto scope = static_cast<std::size_t>(job.step_op(op).scope);
     const std::uint32_t seq = ++counters.enqueued[scope];
     if (job.completes(rank, op)) counters.completed[scope] = seq;
     each(row++, op, seq);
@@ -154,9 +154,9 @@ class PickleDump {
       names_[i] = to_.declare(job.group_name(rank, static_cast<Scope>(i)));
       descriptions_[i] = to_.declare(std::string(kDescriptions[i]));
     }
-    for (std::size_t i = 0; i < kStepOps; ++i) {
-      ops_[i] = to_.declare(std::string(step()[i].name));
-      types_[i] = to_.declare(std::string(step()[i].type));
+    for (std::uint32_t i = 0; i < kStepOps; ++i) {
+      ops_[i] = to_.declare(std::string(job.step_op(i).name));
+      types_[i] = to_.declare(std::string(job.step_op(i).type));
       for (const CodeLine& line : stack_of(i)) stacks_[i].push_back(frame_number(line));
     }
   }
@@ -321,7 +321,7 @@ class PickleDump {
 
   void write_entry(std::uint32_t row, std::uint32_t op, std::uint32_t seq) {
     const std::size_t at = op % kStepOps;
-    const StepOp& what = step()[at];
+    const StepOp& what = job_.step_op(op);
     const auto scope = static_cast<std::size_t>(what.scope);
     const Moment moment = moment_of(job_, rank_, op);
     to_.open_dict();
@@ -373,7 +373,7 @@ std::string json_dump(const HungJob& job, std::uint32_t rank) {
   std::string text = R"({"comm_lib_version":"2.27.5","entries":[)";
   const std::string thread = thread_of(rank);
   const Counters counters = walk(job, rank, [&](std::uint32_t row, std::uint32_t op, std::uint32_t seq) {
-    const StepOp& what = step()[op % kStepOps];
+    const StepOp& what = job.step_op(op);
     const auto scope = static_cast<std::size_t>(what.scope);
     const Moment moment = moment_of(job, rank, op);
     const bool done = moment.completed != 0;
