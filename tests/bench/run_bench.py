@@ -166,16 +166,17 @@ def peer_cells(figures, row):
     if not run["finished"]:
         reason = f"over {run['limit_s']:.0f} s" if "limit_s" in run else run["problem"]
         return reason, "-", "-", "-"
-    return (f"{run['wall_s']:.1f} s", f"{run['mib']:,.0f} MiB", f"{run['wall_s'] / row['wall_s']:.0f} x",
-            f"{run['mib'] / row['mib']:.1f} x")
+    ratios = run["wall_s"] / row["wall_s"], run["cpu_s"] / row["cpu_s"]
+    return (f"{run['wall_s']:.1f} s ({run['cpu_s']:.1f})", f"{run['mib']:,.0f} MiB", "{:.0f} x ({:.0f} x)".format(*ratios),
+            f"{run['mib'] / row['mib']:.0f} x")
 
 
 def print_tables(figures):
     about = figures["machine"]
     print(f"{about['cores']} cores of {about['cpu']}, {about['memory_gib']} GiB, {about['system']}; load before the run "
           f"{about['load_before']:.1f}. Peer: {figures['peer']['name']}\n")
-    print("| ranks | dumps | ddx: wall, best (median) | processor | memory | peer: wall | memory | time ratio |"
-          " memory ratio |\n|--:|--:|--:|--:|--:|--:|--:|--:|--:|")
+    print("| ranks | dumps | ddx: wall, best (median) | processor | memory | peer: wall (processor) | memory |"
+          " ratio of wall (processor) | of memory |\n|--:|--:|--:|--:|--:|--:|--:|--:|--:|")
     for row in figures["ddx"]:
         cells = (f"{row['ranks']:,}", f"{row['bytes'] / 1e6:,.0f} MB",
                  f"{row['wall_s']:.2f} s ({row['wall_median_s']:.2f})", f"{row['cpu_s']:.2f} s", f"{row['mib']:.0f} MiB",
