@@ -6,6 +6,7 @@ namespace ddx::formats {
 namespace {
 
 TEST(LogSniff, ByNameAndByLines) {
+  using namespace std::string_view_literals;
   const auto sniff = [](const std::string& path, std::string_view head) { return log_importer().sniff(path, head); };
   EXPECT_EQ(sniff("job.log", "anything"), Sniff::likely);
   EXPECT_EQ(sniff("job.err", "anything"), Sniff::likely);
@@ -16,8 +17,7 @@ TEST(LogSniff, ByNameAndByLines) {
   EXPECT_EQ(sniff("output", "dear diary"), Sniff::no);
   EXPECT_EQ(sniff("README.md", "Watchdog caught collective operation timeout"), Sniff::no);
   EXPECT_EQ(sniff("job.log", ""), Sniff::no);
-  EXPECT_EQ(sniff("job.log", std::string_view("\x80\x02}q\x00(X\x07\x00\x00\x00versionq\x01X\x03\x00\x00\x00", 28)),
-            Sniff::no);
+  EXPECT_EQ(sniff("job.log", "\x80\x02}q\x00(X\x07\x00\x00\x00versionq\x01X\x03\x00\x00\x00"sv), Sniff::no);
   EXPECT_EQ(sniff("job.log", "a\x1b[31mred\x1b[0m\r\nM\xc3\xbcnchen \xff cut\n a long enough text around the bad byte"),
             Sniff::likely);
 }
