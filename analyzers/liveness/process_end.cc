@@ -14,6 +14,7 @@ namespace ddx::analyzers {
 namespace {
 
 constexpr Nanos kSameMoment = 5 * kSecond;  // ends of one kind this close together have one cause
+constexpr Nanos kGrace = 20 * kSecond;      // a launcher that asked a process to stop kills it after about 30 s
 constexpr std::size_t kMostEnds = 4;        // spelled out in one explanation
 
 struct End {
@@ -46,6 +47,8 @@ bool tells_of_others(std::string_view what) {
                                                 "keyboardinterrupt",
                                                 "signalexception",
                                                 "watchdog caught collective",
+                                                "size doesn't match expected size",
+                                                "op.preamble.length",
                                                 "systemexit: 0"};
   return std::any_of(std::begin(kParts), std::end(kParts),
                      [what](std::string_view part) { return contains_text(what, part); });
@@ -194,23 +197,45 @@ Setting setting_of(const Evidence& evidence, const std::vector<std::uint32_t>& a
   return setting;
 }
 
+// A signal that ends a process from outside or by its own fault, not the launcher's request or the process's own abort.
+bool fatal_signal(const End& end) { return end.signal && *end.signal != 15 && *end.signal != 2 && *end.signal != 6; }
+
+// Whether the rank that the launcher saw end first said itself why, or was killed.
+bool first_is_explained(const std::vector<End>& ends) {
+  std::vector<RankId> first;
+  for (const End& end : ends) {
+    if (end.first_by_launcher && end.rank) first.push_back(*end.rank);
+  }
+  const RankSet roots(std::move(first));
+  return std::any_of(ends.begin(), ends.end(), [&roots](const End& end) {
+    const bool of_it = end.first_by_launcher || (end.rank && roots.contains(*end.rank)) || (!end.rank && end.exception);
+    return of_it && !end.consequence && !end.weak;
+  });
+}
+
 void mark_consequences(std::vector<End>& ends, const Setting& setting) {
-  const bool launcher_knows =
-      std::any_of(ends.begin(), ends.end(), [](const End& end) { return end.first_by_launcher; });
   std::vector<RankId> secondary;
   for (const End& end : ends) {
-    if (end.consequence && end.rank) secondary.push_back(*end.rank);
+    if (end.consequence && end.rank && !end.by_launcher) secondary.push_back(*end.rank);
   }
   const RankSet reporters(std::move(secondary));
   for (End& end : ends) {
-    const bool told_by_launcher_later = end.by_launcher && launcher_knows && !end.first_by_launcher;
     const bool asked_to_stop = end.signal == 15 || end.signal == 2;
-    const bool watchdog_abort = (end.signal == 6 || end.weak) && setting.timed_out(end.rank);
-    const bool of_its_report = end.weak && end.rank && reporters.contains(*end.rank);
+    const bool gave_up = end.signal == 6 || end.weak;  // after saying why, if it did
+    const bool watchdog_abort = gave_up && setting.timed_out(end.rank);
+    const bool of_its_report = gave_up && end.rank && reporters.contains(*end.rank);
     const bool killed_after_hang = end.signal.has_value() && setting.after_a_timeout(end);
-    if (told_by_launcher_later || asked_to_stop || watchdog_abort || of_its_report || killed_after_hang) {
-      end.consequence = true;
-    }
+    if (asked_to_stop || watchdog_abort || of_its_report || killed_after_hang) end.consequence = true;
+  }
+  // What the launcher saw later follows from what it saw first; but it looks now and then only, so a rank that was
+  // killed may come behind the survivors that fell over it.
+  const auto root = std::find_if(ends.begin(), ends.end(), [](const End& end) { return end.first_by_launcher; });
+  if (root == ends.end()) return;
+  const bool explained = first_is_explained(ends);
+  for (End& end : ends) {
+    if (!end.by_launcher || end.first_by_launcher) continue;
+    const bool long_after = elapsed(*root->event, *end.event).value_or(0) >= kGrace;
+    if (explained || !fatal_signal(end) || long_after) end.consequence = true;
   }
 }
 
@@ -468,6 +493,33 @@ Finding dead_rank(const Evidence& evidence, const std::vector<End>& all, Cause c
   return finding;
 }
 
+// Several ranks left with an exit code of their own and none says why: who was seen first is chance.
+std::optional<Finding> unexplained_exits(const Evidence& evidence, const Cause& cause, const std::vector<End>& all) {
+  const bool weak = std::all_of(cause.ends.begin(), cause.ends.end(), [](const End& end) { return end.weak; });
+  std::vector<RankId> ranks;
+  for (const End& end : all) {
+    if (end.weak && end.rank) ranks.push_back(*end.rank);
+  }
+  const RankSet exited(std::move(ranks));
+  if (!weak || exited.size() < 2) return std::nullopt;
+  Finding finding;
+  finding.code = "inconclusive";
+  finding.severity = Severity::info;
+  finding.confidence = Confidence::low;
+  finding.victims = exited;
+  const End& first = cause.ends.front();
+  finding.summary = fmt::format("{} ended with exit codes of their own and no error that is shown; {} was seen first",
+                                exited.label(4), name_of(evidence, first));
+  finding.explanation =
+      "Either each gave up on a hang (a time-out of its own), or one failed and the others followed. Who is seen "
+      "first among them is chance.\n";
+  finding.advice = "Look at the end of each rank's own output, and at what the ranks were calling (recorder dumps).";
+  for (const End& end : all) {
+    if (end.weak) cite(finding, evidence, *end.event);
+  }
+  return finding;
+}
+
 // All that is known are reports that some peer went away.
 std::optional<Finding> only_reports(const Evidence& evidence, const std::vector<End>& ends, const Setting& setting) {
   std::vector<RankId> reporters;
@@ -517,6 +569,10 @@ std::vector<Finding> judge_process_ends(const Evidence& evidence) {
         std::any_of(primary.begin(), primary.end(), [](const End& e) { return !e.rank && e.exception; });
     if (nameless) std::erase_if(primary, [](const End& end) { return end.by_launcher && end.weak; });
     Cause cause = pick_cause(primary);
+    if (auto finding = unexplained_exits(evidence, cause, all)) {
+      findings.push_back(std::move(*finding));
+      continue;
+    }
     std::set<const LogEvent*> causes;
     for (const End& end : cause.ends) causes.insert(end.event);
     for (const End& end : primary) {

@@ -115,6 +115,52 @@ TEST(ProcessEnd, SigkillInTheLaunchersTable) {
   EXPECT_THAT(findings[0].advice, HasSubstr("out-of-memory"));
 }
 
+TEST(ProcessEnd, KilledButSeenAfterTheSurvivorsFell) {
+  Story story;
+  story.dump(0, 7, 4).dump(1, 7, 4).dump(2, 7, 4);
+  for (int rank = 0; rank < 3; ++rank) {
+    story.in("rank" + std::to_string(rank) + ".log")
+        .by(rank)
+        .says(raised("RuntimeError: Connection closed by peer", true));
+  }
+  story.in("torchrun.log").at(31).says(failure(1, 1, false)).at(31).says(failure(2, 1, false));
+  story.at(31).says(failure(3, -9, false)).at(31).says(failure(0, 1, true));
+  const auto findings = kRun(story.evidence());
+  ASSERT_THAT(brief(findings), ElementsAre("dead-rank error high 3"));
+  EXPECT_EQ(findings[0].victims, ranks({0, 1, 2}));
+}
+
+TEST(ProcessEnd, KilledByTheLauncherAfterItsGraceIsAConsequence) {
+  Story story;
+  story.at(31).says(failure(0, 1, true)).at(62).says(failure(3, -9, false));
+  EXPECT_THAT(brief(kRun(story.evidence())), ElementsAre("dead-rank error medium 0"));
+}
+
+TEST(ProcessEnd, AllLeftWithExitCodeOneAndNobodySaysWhy) {
+  Story story;
+  story.says(failure(1, 1, true)).says(failure(0, 1, false)).says(failure(2, 1, false)).says(failure(3, 1, false));
+  EXPECT_THAT(brief(kRun(story.evidence())), ElementsAre("inconclusive info low none"));
+}
+
+TEST(ProcessEnd, OneLeftAndTheOthersHadToBeStopped) {
+  Story story;
+  story.says(failure(1, 1, true)).says(failure(0, -15, false)).says(failure(2, -15, false));
+  EXPECT_THAT(brief(kRun(story.evidence())), ElementsAre("dead-rank error medium 1"));
+}
+
+TEST(ProcessEnd, GlooAbortsOnDataOfAnotherSize) {
+  Story story;
+  ProcessEnd end;
+  end.kind = ProcessEnd::Kind::abort;
+  end.what =
+      "gloo::EnforceNotMet: op.preamble.length <= op.nbytes. 1024 vs 512. Received data size doesn't match expected "
+      "size.";
+  story.by(0).says(end);
+  for (int rank : {1, 3}) story.by(rank).says(raised("RuntimeError: Connection closed by peer", true));
+  story.says(failure(1, 1, false)).says(failure(0, -6, true)).says(failure(3, 1, false));
+  for (const Finding& finding : kRun(story.evidence())) EXPECT_TRUE(finding.ranks.empty()) << finding.summary;
+}
+
 TEST(ProcessEnd, ExitCode137IsSigkill) {
   Story story;
   ProcessEnd end;
