@@ -3,7 +3,9 @@
 namespace ddx::cli {
 
 const std::vector<ExplainSection>& explain_sections() {
-  static const std::vector<ExplainSection> kSections{};
+  static const std::vector<ExplainSection> kSections{
+      collective_pages(), liveness_pages(), launch_pages(), host_pages(), evidence_pages(),
+  };
   return kSections;
 }
 

@@ -5,6 +5,9 @@ namespace ddx::cli {
 const std::vector<Command>& commands() {
   static const std::vector<Command> kCommands{
       analyze_command(),
+      info_command(),
+      explain_command(),
+      convert_command(),
   };
   return kCommands;
 }
