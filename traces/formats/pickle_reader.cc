@@ -152,7 +152,12 @@ void PickleReader::run() {
   try {
     while (!whole_ && !full_) {
       begin = at_;
-      step(take_byte("an opcode"));
+      const std::uint8_t opcode = take_byte("an opcode");
+      if (opcode == 'h') {  // half of all: keys and other strings that were met before
+        get(take_byte("BINGET"));
+      } else {
+        step(opcode);
+      }
     }
     if (full_) throw Broken{"more values than ddx holds"};
   } catch (const Broken& broken) {
@@ -169,7 +174,6 @@ void PickleReader::step(std::uint8_t opcode) {
     case 'r': return put(take_little<4>("LONG_BINPUT"));
     case 'q': return put(take_byte("BINPUT"));
     case 'j': return get(take_little<4>("LONG_BINGET"));
-    case 'h': return get(take_byte("BINGET"));
     case 'K': return push_integer(take_byte("BININT1"));
     case 'M': return push_integer(static_cast<std::int64_t>(take_little<2>("BININT2")));
     case 'J': return push_integer(static_cast<std::int32_t>(take_little<4>("BININT")));
