@@ -188,12 +188,6 @@ std::optional<std::uint32_t> Positions::find(CommId comm, std::int64_t rank) {
   return at->second;
 }
 
-bool same_row(const Op& a, const Op& b) {
-  return a.signature == b.signature && a.comm_slot == b.comm_slot && a.seq == b.seq && a.group == b.group &&
-         a.call_site == b.call_site && a.issue == b.issue && a.start == b.start && a.end == b.end &&
-         a.state == b.state && a.retired == b.retired;
-}
-
 // Builds one class after the other into `out`.
 class Builder {
  public:

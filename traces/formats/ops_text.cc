@@ -205,4 +205,10 @@ bool holds_world(const Communicator& communicator, std::uint32_t world) {
   return true;
 }
 
+bool same_row(const Op& a, const Op& b) {
+  return a.signature == b.signature && a.comm_slot == b.comm_slot && a.seq == b.seq && a.group == b.group &&
+         a.call_site == b.call_site && a.issue == b.issue && a.start == b.start && a.end == b.end &&
+         a.state == b.state && a.retired == b.retired;
+}
+
 }  // namespace ddx::formats

@@ -79,4 +79,7 @@ constexpr std::int32_t position_outside(std::int64_t rank, std::size_t size) {
 // Whether `communicator` holds the ranks 0..world-1 in order.
 bool holds_world(const Communicator& communicator, std::uint32_t world);
 
+// Two rows alike in everything.
+bool same_row(const Op& a, const Op& b);
+
 }  // namespace ddx::formats

@@ -26,6 +26,7 @@ class Writer {
  private:
   void collect();
   std::string class_key(const RankRecord& record) const;
+  void find_equal_programs();
   std::uint32_t world() const;
   void groups();
   void one_class(const WrittenClass& each);
@@ -47,6 +48,7 @@ class Writer {
   const Trace& trace_;
   std::ostream& out_;
   std::uint32_t world_ = 0;
+  std::vector<std::uint32_t> program_class_;  // by program: the first one that has the same rows
   std::vector<WrittenClass> classes_;
   std::vector<std::int32_t> seen_;  // ranks with a record
   std::size_t second_records_ = 0, unranked_records_ = 0;
@@ -98,7 +100,7 @@ std::string Writer::class_key(const RankRecord& r) const {
     add(word ? 1 : 0);
     add(word ? static_cast<std::uint64_t>(*word) : 0);
   };
-  add(r.program.value);
+  add(program_class_[r.program.value]);
   add(r.comms.size());
   for (const CommId comm : r.comms) add(comm.value);
   for (const std::int32_t peer : r.peers) add(static_cast<std::uint64_t>(peer));
@@ -123,7 +125,32 @@ std::string Writer::class_key(const RankRecord& r) const {
   return key;
 }
 
+// Dumps of ranks that did the same come as programs of their own; they read better as one list.
+void Writer::find_equal_programs() {
+  std::unordered_multimap<std::size_t, std::uint32_t> index;
+  for (std::uint32_t id = 0; id < trace_.programs.size(); ++id) {
+    const Program& program = trace_.programs[id];
+    std::size_t hash = program.size();
+    for (std::size_t row = 0; row < program.size(); ++row) {
+      hash = (hash ^ program.signature(row).value) * 0x100000001b3 + program.seq(row).value_or(0);
+    }
+    std::uint32_t first = id;
+    const auto [begin, end] = index.equal_range(hash);
+    for (auto at = begin; at != end && first == id; ++at) {
+      const Program& other = trace_.programs[at->second];
+      bool same = other.size() == program.size() && other.loops == program.loops;
+      for (std::size_t row = 0; same && row < program.size(); ++row) {
+        same = same_row(other.at(OpId(row)), program.at(OpId(row)));
+      }
+      if (same) first = at->second;
+    }
+    if (first == id) index.emplace(hash, id);
+    program_class_.push_back(first);
+  }
+}
+
 void Writer::collect() {
+  find_equal_programs();
   std::unordered_map<std::string, std::size_t> index;
   std::set<std::int32_t> seen;
   for (const RankRecord& record : trace_.ranks) {
