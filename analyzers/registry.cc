@@ -14,6 +14,7 @@ const std::vector<Analyzer>& analyzers() {
       {"liveness.process_end", judge_process_ends},
       {"liveness.absence", judge_absence},
       {"liveness.watchdog", judge_watchdog},
+      {"liveness.host_timeout", judge_host_timeouts},
       {"launch.store_barrier", judge_store_barrier},
       {"launch.worlds", judge_worlds},
       {"launch.identity", judge_identity},

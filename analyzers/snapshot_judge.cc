@@ -107,11 +107,9 @@ void add_no_desync(const JobView& job, std::vector<Finding>& findings) {
   findings.push_back(std::move(f));
 }
 
-}  // namespace
-
-std::vector<Finding> judge_snapshot(const Evidence& evidence) {
-  if (evidence.trace.ranks.empty()) return {};
-  const JobView job = build_job_view(evidence);
+std::vector<Finding> judge_records(const Evidence& evidence, RecordKind kind) {
+  const JobView job = build_job_view(evidence, kind);
+  if (job.ranks.empty()) return {};
   const CallKeys keys(job);
   std::vector<Divergence> divergences = find_divergences(job, keys);
   std::vector<CallPlace> broken;
@@ -133,6 +131,14 @@ std::vector<Finding> judge_snapshot(const Evidence& evidence) {
   append(findings, find_bad_pairs(job));
   append(findings, find_bad_peers(job));
   if (findings.empty()) add_no_desync(job, findings);
+  return findings;
+}
+
+}  // namespace
+
+std::vector<Finding> judge_snapshot(const Evidence& evidence) {
+  std::vector<Finding> findings = judge_records(evidence, RecordKind::dumps);
+  append(findings, judge_records(evidence, RecordKind::logs));
   return findings;
 }
 

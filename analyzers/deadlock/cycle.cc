@@ -46,11 +46,17 @@ class CycleJudge {
     const std::vector<std::uint32_t> shared = on_every_cycle(graph_, set_);
     if (collectives_ == 0 && (groups_.size() == 1 || !reorder_would_help())) {
       f = p2p_cycle();
+    } else if (const auto odd = odd_by_count()) {
+      start = graph_.index_of(odd->rank);
+      f = odd_count(*odd);
     } else if (const RankSet absent = never_called(); !absent.empty() && absent.size() < core_.size()) {
       f = left_out(absent);
     } else if (shared.size() == 1) {
       start = shared.front();
       f = one_culprit(shared.front());
+    } else if (const auto outvoted = odd_by_order()) {
+      start = *outvoted;
+      f = one_culprit(*outvoted);
     } else if (const auto breaker = pattern_breaker(shared)) {
       start = *breaker;
       f = one_culprit(*breaker);
@@ -114,6 +120,80 @@ class CycleJudge {
       }
     }
     return ranks;
+  }
+
+  // A rank whose whole program has another number of calls in a group than all other members have.
+  struct OddCount {
+    RankId rank;
+    const GroupView* group;
+    std::size_t calls, usual;
+  };
+
+  std::optional<OddCount> odd_by_count() const {
+    if (!whole_programs()) return std::nullopt;
+    std::optional<OddCount> found;
+    for (const GroupView& group : job_.groups) {
+      const auto odd = odd_member(group);
+      if (!odd) continue;
+      if (found && found->rank != odd->rank) return std::nullopt;
+      if (core_.contains(odd->rank)) found = odd;
+    }
+    return found;
+  }
+
+  static std::optional<OddCount> odd_member(const GroupView& group) {
+    std::map<std::size_t, std::vector<const MemberView*>> by_count;
+    for (const MemberView& member : group.members) {
+      if (member.record) by_count[member.calls.size()].push_back(&member);
+    }
+    if (by_count.size() != 2) return std::nullopt;
+    const auto& [few, few_members] = *by_count.begin();
+    const auto& [many, many_members] = *by_count.rbegin();
+    if (few_members.size() == 1 && many_members.size() > 1) return OddCount{few_members[0]->rank, &group, few, many};
+    if (many_members.size() == 1 && few_members.size() > 1) return OddCount{many_members[0]->rank, &group, many, few};
+    return std::nullopt;
+  }
+
+  Finding odd_count(const OddCount& odd) const {
+    Finding f = blank("rank-skipped", RankSet{odd.rank});
+    f.confidence = Confidence::high;
+    const bool fewer = odd.calls < odd.usual;
+    const std::size_t by = fewer ? odd.usual - odd.calls : odd.calls - odd.usual;
+    f.summary = fmt::format("rank {} makes {} call{} {} than the other members of group {}", odd.rank.value, by,
+                            by == 1 ? "" : "s", fewer ? "less" : "more", odd.group->label);
+    f.explanation = fmt::format(
+        "Over its whole program rank {} makes {} calls in group {}, every other member {}; equal calls "
+        "around it hide where.\n",
+        odd.rank.value, odd.calls, odd.group->label, odd.usual);
+    f.advice = "Look for a branch, an early return or an exception handler that only this rank takes.";
+    return f;
+  }
+
+  // Where in the program of `rank` the call that `wait` is about stands, issued or planned.
+  std::optional<std::uint32_t> row_of(const Instance& wait, RankId rank) const {
+    const MemberView* member = wait.p2p ? nullptr : member_of(job_.groups[wait.group], rank);
+    const Call* call = member && member->record ? member->call_at(wait.seq) : nullptr;
+    return call ? std::optional(call->row) : std::nullopt;
+  }
+
+  // The only rank on the circle that makes its two calls in another order than all others who make both.
+  std::optional<std::uint32_t> odd_by_order() const {
+    std::optional<std::uint32_t> odd;
+    for (std::uint32_t rank : set_) {
+      const Instance* own = own_wait(rank);
+      const Instance* missed = awaited_in(rank);
+      if (!own || !missed) return std::nullopt;
+      std::size_t same = 0, other = 0;
+      for (const MemberView& member : job_.groups[own->group].members) {
+        if (member.rank == graph_.ranks[rank]) continue;
+        const auto row_own = row_of(*own, member.rank), row_missed = row_of(*missed, member.rank);
+        if (row_own && row_missed) ++(*row_own < *row_missed ? same : other);
+      }
+      if (other < 2 || other <= same) continue;
+      if (odd) return std::nullopt;
+      odd = rank;
+    }
+    return odd;
   }
 
   // An operation of the circle in which somebody waits for `rank`.
@@ -263,10 +343,30 @@ class CycleJudge {
     return f;
   }
 
+  // One caller and several who never call: it is the caller who makes one call too many.
+  Finding one_too_many(const Instance& call, const RankSet& absent) const {
+    const RankSet caller = ranks_of(graph_, call.waiters);
+    Finding f = blank("rank-skipped", caller);
+    const bool decided = absent.size() > 1;
+    if (!decided) f.ranks.insert(absent);
+    f.confidence = decided ? Confidence::high : Confidence::medium;
+    f.summary = fmt::format("{} makes {}, which {} never {}", caller.label(8), call_text(call), absent.label(8),
+                            absent.size() == 1 ? "makes" : "make");
+    f.explanation =
+        decided
+            ? "One call too many on one rank is likelier than one too few on all others.\n"
+            : "With two sides of one rank nobody can say whether one makes a call too many or the other one too few.\n";
+    f.advice = "Look for a branch that only this rank takes.";
+    return f;
+  }
+
   Finding left_out(const RankSet& absent) const {
-    Finding f = blank("missing-ranks", absent);
-    f.confidence = Confidence::high;
     const Instance* missed = awaited_in(graph_.index_of(*absent.begin()));
+    if (missed && !missed->p2p && missed->waiters.size() == 1 && !is_creation(*missed, *absent.begin())) {
+      return one_too_many(*missed, absent);
+    }
+    Finding f = blank("missing-ranks", absent);
+    f.confidence = missed && missed->waiters.size() > absent.size() ? Confidence::high : Confidence::medium;
     f.summary = missed ? fmt::format("{} never call{} {}: {} for {}", absent.label(8), absent.size() == 1 ? "s" : "",
                                      call_text(*missed), waits(ranks_of(graph_, missed->waiters).label(8)),
                                      absent.size() == 1 ? "it" : "them")

@@ -109,13 +109,17 @@ class ChainEndJudge {
     return pattern.period > 0 && before[before.size() - pattern.period] == keys_.key(waiter(), *call);
   }
 
+  bool ended() const { return silence_.stop && *silence_.stop != StopReason::stuck; }
+
   Finding unmatched() const {
+    if (ended()) return dead();
     Finding f;
     f.code = "p2p-unmatched";
     const RankSet waiting = ranks_of(graph_, instance_.waiters);
     const char* wanted = *instance_.partner_sends ? "send" : "receive";
     f.ranks = idle_;
-    f.ranks.insert(waiting);
+    if (!silence_.stop) f.ranks.insert(waiting);
+    if (silence_.stop) f.code = "missing-ranks";
     f.confidence = silence_.finished ? Confidence::high : Confidence::medium;
     f.summary = fmt::format("{} waits in {} for {}, which never posts the {} (group {})", waiting.label(8),
                             describe_call(job_, waiter(), instance_.row), idle_.label(8), wanted, group_.label);
@@ -129,7 +133,7 @@ class ChainEndJudge {
 
   Finding missing() const {
     Finding f;
-    if (silence_.stop && *silence_.stop != StopReason::stuck) return dead();
+    if (ended()) return dead();
     if (lonely()) return alone();
     f.ranks = idle_;
     f.code = "missing-ranks";
@@ -174,9 +178,9 @@ class ChainEndJudge {
     f.code = "dead-rank";
     f.ranks = idle_;
     f.confidence = Confidence::high;
-    f.summary = fmt::format("{} ended ({}{}{}) before {} (group {}, seq {})", idle_.label(8), name_of(*silence_.stop),
+    f.summary = fmt::format("{} ended ({}{}{}) before {} (group {})", idle_.label(8), name_of(*silence_.stop),
                             silence_.stop_text.empty() ? "" : ": ", silence_.stop_text,
-                            describe_call(job_, waiter(), instance_.row), group_.label, instance_.seq);
+                            describe_call(job_, waiter(), instance_.row), group_.label);
     f.explanation = fmt::format("{} for it in a call that it can no longer make.\n",
                                 waits(ranks_of(graph_, instance_.waiters).label(8)));
     f.advice = "The cause is what ended that rank; the others only wait.";

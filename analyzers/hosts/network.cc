@@ -310,6 +310,7 @@ std::optional<Finding> lost_connections(const Evidence& evidence) {
   std::set<std::string> peers;
   std::set<std::string> speakers;
   for (const auto& [event, fact] : seen<NetSocketError>(evidence)) {
+    if (contains_text(fact->error, "timed out waiting")) return std::nullopt;  // a wait, judged as such
     if (unreachable(*fact) || refused(*fact) || went_on(last, *event)) continue;
     peers.insert(end_name(hosts, fact->peer));
     speakers.insert(speaker(evidence, *event));

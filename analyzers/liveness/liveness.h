@@ -16,6 +16,9 @@ std::vector<Finding> judge_process_ends(const Evidence& evidence);
 // `evidence-missing` for dump sets with holes, `lagging-rank` for a log that fell silent long before the time-outs.
 std::vector<Finding> judge_absence(const Evidence& evidence);
 
+// Time-outs of gloo, which blocks the host: `timeout`, or `lagging-rank` where one rank alone did not wait.
+std::vector<Finding> judge_host_timeouts(const Evidence& evidence);
+
 // From watchdog lines alone, per group: `mismatch-size`, `mismatch-type`, `rank-skipped`, `missing-ranks`,
 // `stuck-device`, `stuck-in-collective`, `lagging-rank`, `timeout`, `timeout-short`.
 std::vector<Finding> judge_watchdog(const Evidence& evidence);

@@ -36,6 +36,10 @@ std::string exception_type(const std::string& what) {
   return head.substr(0, head.find(' '));
 }
 
+bool received_another_size(std::string_view what) {
+  return contains_text(what, "size doesn't match expected size") || contains_text(what, "op.preamble.length");
+}
+
 // Errors that name another's fault, or have a judge of their own.
 bool tells_of_others(std::string_view what) {
   static constexpr std::string_view kParts[] = {"store based barrier",
@@ -47,11 +51,10 @@ bool tells_of_others(std::string_view what) {
                                                 "keyboardinterrupt",
                                                 "signalexception",
                                                 "watchdog caught collective",
-                                                "size doesn't match expected size",
-                                                "op.preamble.length",
                                                 "systemexit: 0"};
   return std::any_of(std::begin(kParts), std::end(kParts),
-                     [what](std::string_view part) { return contains_text(what, part); });
+                     [what](std::string_view part) { return contains_text(what, part); }) ||
+         received_another_size(what);
 }
 
 bool speaks_of_a_peer(std::string_view what) {
@@ -501,7 +504,9 @@ std::optional<Finding> unexplained_exits(const Evidence& evidence, const Cause& 
     if (end.weak && end.rank) ranks.push_back(*end.rank);
   }
   const RankSet exited(std::move(ranks));
-  if (!weak || exited.size() < 2) return std::nullopt;
+  const bool waits =
+      std::any_of(all.begin(), all.end(), [](const End& end) { return contains_text(end.what, "timed out waiting"); });
+  if (!weak || waits || exited.size() < 2) return std::nullopt;
   Finding finding;
   finding.code = "inconclusive";
   finding.severity = Severity::info;
@@ -520,10 +525,38 @@ std::optional<Finding> unexplained_exits(const Evidence& evidence, const Cause& 
   return finding;
 }
 
+// gloo aborts the rank that receives more than it expects: the mismatch is its neighbour's or its own.
+std::optional<Finding> another_size(const Evidence& evidence, const std::vector<End>& ends) {
+  std::vector<RankId> receivers;
+  Finding finding;
+  for (const End& end : ends) {
+    if (!received_another_size(end.what)) continue;
+    if (end.rank) receivers.push_back(*end.rank);
+    cite(finding, evidence, *end.event);
+  }
+  // Dumps name the call itself.
+  const bool dumps = std::any_of(evidence.trace.ranks.begin(), evidence.trace.ranks.end(),
+                                 [](const RankRecord& record) { return record.snapshot; });
+  if (finding.evidence.empty() || dumps) return std::nullopt;
+  finding.code = "mismatch-size";
+  finding.confidence = Confidence::low;
+  finding.victims = RankSet(std::move(receivers));
+  finding.summary =
+      fmt::format("{} received data of another size than it expects, and gave up; who is wrong is not shown",
+                  finding.victims.empty() ? std::string("A rank") : finding.victims.label(4));
+  finding.explanation =
+      "A collective does not match between two neighbours: another count, another datatype, or another operation "
+      "altogether. The receiver is only the one who noticed; the others' closed connections follow.\n";
+  finding.advice =
+      "Recorder dumps (TORCH_FR_BUFFER_SIZE) or TORCH_DISTRIBUTED_DEBUG=DETAIL show which rank calls what.";
+  return finding;
+}
+
 // All that is known are reports that some peer went away.
 std::optional<Finding> only_reports(const Evidence& evidence, const std::vector<End>& ends, const Setting& setting) {
   std::vector<RankId> reporters;
   for (const End& end : ends) {
+    if (contains_text(end.what, "timed out waiting")) return std::nullopt;  // a wait: they left each other
     if (end.exception && end.rank && speaks_of_a_peer(end.what)) reporters.push_back(*end.rank);
   }
   const RankSet told(std::move(reporters));
@@ -561,6 +594,10 @@ std::vector<Finding> judge_process_ends(const Evidence& evidence) {
     std::vector<End> rest;
     for (const End& end : all) (end.consequence ? rest : primary).push_back(end);
     if (primary.empty()) {
+      if (auto finding = another_size(evidence, ends)) {
+        findings.push_back(std::move(*finding));
+        continue;
+      }
       if (auto finding = only_reports(evidence, all, setting)) findings.push_back(std::move(*finding));
       continue;
     }

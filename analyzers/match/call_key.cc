@@ -69,6 +69,10 @@ std::optional<std::uint64_t> shared_count(const Signature& signature) {
     case OpKind::all_gather: return signature.count_out ? signature.count_out : signature.count_in;
     case OpKind::scatter: return signature.count_out;
     case OpKind::all_to_all:
+      // Uneven parts are legal; only a call that looks even on every rank must be of one size.
+      if (!signature.split_in.empty() || !signature.split_out.empty()) return std::nullopt;
+      return signature.count_out.value_or(signature.count_in.value_or(0)) == signature.count_in ? signature.count_in
+                                                                                                : std::nullopt;
     case OpKind::barrier:
     case OpKind::new_group:
     case OpKind::split_group: return std::nullopt;

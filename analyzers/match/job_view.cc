@@ -19,21 +19,22 @@ std::string label_of(const Trace& trace, const Communicator& communicator) {
   return name.empty() ? description : fmt::format("{} ({})", description, name);
 }
 
-// Of two records of one rank the better: a dump before a log, then the one that goes on longer.
+// Of two records of one rank the better: the one that goes on longer.
 bool tells_more(const Trace& trace, const RankRecord& a, const RankRecord& b) {
   const auto weight = [&](const RankRecord& record) {
     const Program& program = trace.program(record);
     Nanos last = INT64_MIN;
     if (program.size() > 0) last = program.issue(program.size() - 1).value_or(INT64_MIN);
-    return std::tuple(record.snapshot, last, program.size());
+    return std::tuple(last, program.size());
   };
   return weight(a) > weight(b);
 }
 
-std::map<RankId, const RankRecord*> pick_records(const Trace& trace) {
+std::map<RankId, const RankRecord*> pick_records(const Trace& trace, RecordKind kind) {
   std::map<RankId, const RankRecord*> best;
   for (const RankRecord& record : trace.ranks) {
-    if (!record.rank) continue;
+    const bool log = !record.snapshot && !record.whole_program;
+    if (!record.rank || log != (kind == RecordKind::logs)) continue;
     const auto [at, fresh] = best.try_emplace(*record.rank, &record);
     if (!fresh && tells_more(trace, record, *at->second)) at->second = &record;
   }
@@ -53,13 +54,15 @@ std::map<StringId, const std::vector<RankId>*> only_member_lists(const Trace& tr
 
 class Builder {
  public:
-  explicit Builder(const Evidence& evidence) : evidence_(evidence), trace_(evidence.trace) {}
+  Builder(const Evidence& evidence, RecordKind kind) : evidence_(evidence), trace_(evidence.trace), kind_(kind) {}
 
   JobView build() {
     job_.evidence = &evidence_;
     job_.trace = &trace_;
     only_lists_ = only_member_lists(trace_);
-    for (const auto& [rank, record] : pick_records(trace_)) add_record(rank, *record);
+    const auto records = pick_records(trace_, kind_);
+    for (const auto& [rank, record] : records) add_record(rank, *record);
+    if (kind_ == RecordKind::dumps) add_unused_groups(records);
     for (GroupView& group : job_.groups) finish_group(group);
     collect_ranks();
     return std::move(job_);
@@ -147,6 +150,18 @@ class Builder {
     }
   }
 
+  // A recorder lists a group from its first use on: a member whose dump does not have it has made no call there.
+  void add_unused_groups(const std::map<RankId, const RankRecord*>& records) {
+    for (GroupView& group : job_.groups) {
+      for (MemberView& member : group.members) {
+        const auto at = records.find(member.rank);
+        if (member.record || at == records.end()) continue;
+        member.record = at->second;
+        member.program = &trace_.program(*at->second);
+      }
+    }
+  }
+
   static void add_call(MemberView& member, const Program& program, std::uint32_t row) {
     const auto seq = program.seq(row);
     if (!seq) return;
@@ -196,6 +211,7 @@ class Builder {
 
   const Evidence& evidence_;
   const Trace& trace_;
+  RecordKind kind_;
   JobView job_;
   std::map<StringId, const std::vector<RankId>*> only_lists_;
   std::map<CommId, std::uint32_t> comm_index_;
@@ -243,7 +259,7 @@ std::size_t GroupView::with_record() const {
       std::count_if(members.begin(), members.end(), [](const MemberView& member) { return member.record != nullptr; }));
 }
 
-JobView build_job_view(const Evidence& evidence) { return Builder(evidence).build(); }
+JobView build_job_view(const Evidence& evidence, RecordKind kind) { return Builder(evidence, kind).build(); }
 
 bool trouble_in_logs(const Evidence& evidence) {
   return std::any_of(evidence.events.begin(), evidence.events.end(), [](const LogEvent& event) {

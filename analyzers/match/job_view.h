@@ -71,7 +71,11 @@ struct JobView {
   RankSet known;                // ranks that anything names: records, member lists, the world size
 };
 
-JobView build_job_view(const Evidence& evidence);
+// Which records a view is made of. Dumps and call logs of one job number and name their groups differently, so each
+// kind is judged by itself.
+enum class RecordKind { dumps, logs };
+
+JobView build_job_view(const Evidence& evidence, RecordKind kind);
 
 // Something besides the dumps says that the job is in trouble: a time-out, an end, a broken connection.
 bool trouble_in_logs(const Evidence& evidence);

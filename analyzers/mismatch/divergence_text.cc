@@ -171,9 +171,10 @@ std::string advice_of(const std::string& code, const Words& w) {
   return "Compare the two call sites: ranks took different paths to this point.";
 }
 
-Confidence confidence_of(const GroupView& group, const Divergence& d) {
+Confidence confidence_of(const GroupView& group, const Divergence& d, bool is_all_to_all) {
   if (group.synthesized) return d.has_majority ? Confidence::medium : Confidence::low;
   const bool clear = d.sides[0].size() >= 2 * (d.culprits.empty() ? 1 : d.culprits.size());
+  if (d.code == "mismatch-size" && is_all_to_all) return Confidence::medium;
   if (d.has_majority && clear && group.members_known) return Confidence::high;
   return Confidence::medium;
 }
@@ -198,7 +199,9 @@ Finding divergence_finding(const JobView& job, const Divergence& d, std::uint32_
   Finding f;
   f.code = d.code;
   f.severity = d.code == "shifted" ? Severity::warning : Severity::error;
-  f.confidence = confidence_of(group, d);
+  const MemberView& shown = group.members[odd];
+  const OpKind kind = job.trace->signature(shown.program->signature(shown.call_at(d.seq)->row)).kind;
+  f.confidence = confidence_of(group, d, kind == OpKind::all_to_all);
   f.ranks = d.culprits;
   f.subjects = {"group " + group.label, fmt::format("seq {}", d.seq)};
   f.summary = summary_of(d, w);
