@@ -20,8 +20,8 @@ void flush_failure(ProcessSource& source, LogEventWriter& events) {
   line.body = failure.text;
   line.host = source.failure_host;
   line.pid = source.failure_pid;
+  line.time = source.failure_time;
   const auto rank = failure.rank;
-  const auto local_rank = failure.local_rank;
   std::string text = "rank " + (rank ? std::to_string(rank->value) : std::string("?"));
   if (failure.exit_code) text += ", exitcode " + std::to_string(*failure.exit_code);
   if (!failure.text.empty()) text += ": " + failure.text;
@@ -30,7 +30,6 @@ void flush_failure(ProcessSource& source, LogEventWriter& events) {
   event->text = printable(text, LogEventWriter::kMaxText);
   // The table names its rank; the log's own writer is the launcher.
   event->rank = rank;
-  (void)local_rank;
 }
 
 // "  rank      : 2 (local_rank: 2)": the value behind the colon.
@@ -105,6 +104,7 @@ void continue_elastic_table(const LogLine& line, ProcessSource& source, LogEvent
     source.failure_line = line.number;
     source.failure_host.clear();
     source.failure_pid.reset();
+    source.failure_time.reset();
     return;
   }
   // A table is a few lines an entry; what goes on without one is something else.
@@ -112,6 +112,10 @@ void continue_elastic_table(const LogLine& line, ProcessSource& source, LogEvent
   if (!source.failure) return;
   ElasticFailure& failure = *source.failure;
   if (const auto host = field(text, "host")) source.failure_host = printable(*host, 255);
+  if (const auto time = field(text, "time")) {
+    std::size_t used = 0;
+    source.failure_time = parse_date_time(*time, used);
+  }
   if (const auto rank = field(text, "rank")) {
     failure.rank = rank_from(number_at(*rank));
     failure.local_rank = number_after(*rank, "(local_rank: ");

@@ -40,6 +40,7 @@ struct ProcessSource {
   std::optional<ElasticFailure> failure;
   std::optional<std::int64_t> failure_pid;
   std::string failure_host;
+  std::optional<Nanos> failure_time;
   std::uint64_t failure_line = 0;
 
   // mpirun's "Process name: [[5123,1],3]", until its exit code.

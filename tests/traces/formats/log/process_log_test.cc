@@ -249,6 +249,9 @@ TEST(ProcessLog, TableOfFailures) {
     EXPECT_TRUE(root.root_cause);
     EXPECT_EQ(failures[1].host, "node-a");
     EXPECT_EQ(failures[1].pid, 4'711);
+    // 2026-11-29 10:00:00, one second before the other.
+    EXPECT_EQ(failures[1].time, (20'786LL * 86'400 + 36'000) * kSecond);
+    EXPECT_EQ(failures[0].time, (20'786LL * 86'400 + 36'001) * kSecond);
   }
 }
 
