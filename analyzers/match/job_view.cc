@@ -127,7 +127,9 @@ class Builder {
       MemberView& member = job_.groups[place.group].members[place.member];
       member.record = &record;
       member.program = &trace_.program(record);
-      if (slot < record.progress.size()) member.last_enqueued = record.progress[slot].last_enqueued;
+      // gloo counts its sends and receives with the collectives; NCCL does not.
+      const bool collectives_only = record.backend != "gloo";
+      if (collectives_only && slot < record.progress.size()) member.last_enqueued = record.progress[slot].last_enqueued;
     }
     add_rows(record, view);
     job_.ranks.push_back(std::move(view));

@@ -415,6 +415,15 @@ void FlightRecorderBuilder::settle_retired(const RankRecord& record) {
   }
 }
 
+// gloo's recorder lists one group without a name: the last one made. Where the job used the default group alone, that is
+// it; else nobody can say whose members these are.
+void FlightRecorderBuilder::name_the_nameless() {
+  const bool default_only = groups_.size() == 1 && out_.trace.text(groups_[0].description) == "default_pg";
+  if (!default_only || configured_.size() != 1 || configured_[0].name != StringId()) return;
+  configured_[0].name = groups_[0].name;
+  configured_[0].description = groups_[0].description;
+}
+
 // A slot for each configured group and for each group of an entry that is not configured. Returns slots by group.
 std::vector<std::uint16_t> FlightRecorderBuilder::bind_groups(RankRecord& record) {
   Trace& trace = out_.trace;
@@ -430,8 +439,7 @@ std::vector<std::uint16_t> FlightRecorderBuilder::bind_groups(RankRecord& record
   constexpr std::size_t kMostSlots = 0xffff;
   for (const ConfiguredGroup& configured : configured_) {
     if (record.comms.size() >= kMostSlots) break;
-    // gloo's recorder writes one group without name and members, whatever the job's groups are.
-    if (configured.members.empty() && configured.name == StringId()) continue;
+    if (configured.name == StringId()) continue;
     const std::size_t slot = record.comms.size();
     exact.try_emplace(std::uint64_t{configured.name.value} << 32 | configured.description.value,
                       static_cast<std::uint16_t>(slot));
@@ -534,6 +542,7 @@ void FlightRecorderBuilder::finish() {
   record.peers = peers_;
   renumber();
   settle_retired(record);
+  name_the_nameless();
   const std::vector<std::uint16_t> slots = bind_groups(record);
   bind_progress(record, slots);
   state_world_size();

@@ -164,6 +164,7 @@ class FlightRecorderBuilder {
   bool is_torchcomms() const;
   void renumber();
   void settle_retired(const RankRecord& record);
+  void name_the_nameless();
   std::vector<std::uint16_t> bind_groups(RankRecord& record);
   void bind_progress(RankRecord& record, const std::vector<std::uint16_t>& slots);
   Program program(const std::vector<std::uint16_t>& slots);
