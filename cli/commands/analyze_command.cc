@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "cli/commands/common_options.h"
 #include "cli/commands/registry.h"
+#include "cli/commands/run_programs.h"
 
 namespace ddx::cli {
 namespace {
@@ -29,6 +30,7 @@ Exit analyze(const Options& options, Console& console) {
     console.err << "ddx: " << error.what() << '\n';
     return finish(no_evidence_report("analyze", error.what()), options, console);
   }
+  run_programs(evidence);
   std::vector<Finding> findings = analyzers::analyze(evidence);
   return finish(make_report("analyze", evidence, std::move(findings)), options, console);
 }
