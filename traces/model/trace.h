@@ -1,5 +1,5 @@
 // Trace: what the ranks of a job did, or would do, as columns. One op is a row of a Program; ranks that run the same
-// program share it and bind its communicators and peers by slot. At most 40 bytes a row (call sites included); strings,
+// program share it and bind its communicators and peers by slot. At most 40 bytes a row without its call site; strings,
 // signatures and call sites are interned once a trace.
 #pragma once
 
