@@ -84,8 +84,10 @@ void tell_heartbeats(const Evidence& evidence, const WatchdogGroup& group, Findi
   for (const auto& [event, fact] : seen<HeartbeatStuck>(evidence)) {
     const auto later = first != nullptr ? elapsed(*first, *event) : std::nullopt;
     cite(finding, evidence, *event);
-    const Nanos slack = 15 * kSecond + fact->stuck_for / 20;
-    const bool exact = later && *later >= fact->stuck_for - slack && *later <= fact->stuck_for + slack;
+    // Both are lengths of time here, so that their difference has a value.
+    const bool known = later && *later >= 0 && fact->stuck_for >= 0;
+    const Nanos off = known ? *later - fact->stuck_for : 0;
+    const bool exact = known && std::max(off, -off) <= 15 * kSecond + fact->stuck_for / 20;
     finding.explanation += fmt::format(
         "The heartbeat message ({} without progress{}) is a consequence: the watchdog of a process that is already "
         "being "

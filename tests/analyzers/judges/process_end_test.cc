@@ -158,7 +158,9 @@ TEST(ProcessEnd, GlooAbortsOnDataOfAnotherSize) {
   story.by(0).says(end);
   for (int rank : {1, 3}) story.by(rank).says(raised("RuntimeError: Connection closed by peer", true));
   story.says(failure(1, 1, false)).says(failure(0, -6, true)).says(failure(3, 1, false));
-  for (const Finding& finding : kRun(story.evidence())) EXPECT_TRUE(finding.ranks.empty()) << finding.summary;
+  const auto findings = kRun(story.evidence());
+  ASSERT_THAT(brief(findings), ElementsAre("mismatch-size error low none"));
+  EXPECT_EQ(findings[0].victims, ranks({0}));
 }
 
 TEST(ProcessEnd, ExitCode137IsSigkill) {
@@ -297,6 +299,37 @@ TEST(ProcessEnd, FourThousandRanksStayReadable) {
   EXPECT_LT(findings[0].summary.size(), 120u);
   EXPECT_LT(findings[0].explanation.size(), 1000u);
   EXPECT_LE(findings[0].evidence.size(), 12u);
+}
+
+// ---- time-outs that block the host ----------------------------------------------------------------------------------
+
+NetSocketError waited() { return {"", "recv", "Timed out waiting 3000ms for recv operation to complete"}; }
+
+TEST(HostTimeout, OneRankOfFourDidNotWait) {
+  Story story;
+  for (int rank : {0, 1, 3}) {
+    story.by(rank).says(raised("RuntimeError: Timed out waiting 3000ms for recv operation", true)).also(waited());
+  }
+  for (int rank : {1, 2, 3}) story.says(failure(rank, 1, false));
+  story.says(failure(0, 1, true));
+  EXPECT_THAT(brief(judge_host_timeouts(story.evidence())), ElementsAre("lagging-rank warning low 2"));
+  for (const Finding& finding : kRun(story.evidence())) EXPECT_TRUE(finding.ranks.empty()) << finding.summary;
+}
+
+TEST(HostTimeout, AllWaited) {
+  Story story;
+  for (int rank = 0; rank < 4; ++rank) story.by(rank).says(waited());
+  EXPECT_THAT(brief(judge_host_timeouts(story.evidence())), ElementsAre("timeout error low none"));
+}
+
+TEST(HostTimeout, WhoLostTheWaitingPeerIsAVictimToo) {
+  Story story;
+  story.by(0).says(raised("RuntimeError: Timed out waiting 3000ms for recv operation", true)).also(waited());
+  for (int rank : {1, 3}) story.by(rank).says(raised("RuntimeError: Connection closed by peer", true));
+  const auto findings = judge_host_timeouts(story.evidence());
+  ASSERT_THAT(brief(findings), ElementsAre("timeout error low none"));
+  EXPECT_EQ(findings[0].victims, ranks({0, 1, 3}));
+  EXPECT_THAT(kRun(story.evidence()), IsEmpty());
 }
 
 }  // namespace
