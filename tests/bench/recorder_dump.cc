@@ -365,6 +365,29 @@ std::string json_shape(const std::array<std::int64_t, 2>& shape) {
   return shape[1] == 0 ? fmt::format("[[{}]]", shape[0]) : fmt::format("[[{},{}]]", shape[0], shape[1]);
 }
 
+std::string json_groups(const HungJob& job, std::uint32_t rank) {
+  std::string text;
+  for (std::size_t i = 0; i < kScopes; ++i) {
+    const auto scope = static_cast<Scope>(i);
+    fmt::format_to(std::back_inserter(text), R"({}"{}":{{"desc":"{}","name":"{}","ranks":"{}"}})", i == 0 ? "" : ",",
+                   job.group_name(rank, scope), kDescriptions[i], job.group_name(rank, scope),
+                   rank_list(job, rank, scope));
+  }
+  return text;
+}
+
+std::string json_status(const Counters& counters) {
+  std::string text;
+  for (std::size_t i = 0; i < kScopes; ++i) {
+    const auto none = [](std::uint32_t seq) { return seq == 0 ? std::string("-1") : std::to_string(seq); };
+    fmt::format_to(
+        std::back_inserter(text),
+        R"({}"{}":{{"last_completed_collective":"{}","last_enqueued_collective":"{}","last_started_collective":"-1"}})",
+        i == 0 ? "" : ",", i, none(counters.completed[i]), none(counters.enqueued[i]));
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string pickle_dump(const HungJob& job, std::uint32_t rank) { return PickleDump(job, rank).write(); }
@@ -387,21 +410,8 @@ std::string json_dump(const HungJob& job, std::uint32_t rank) {
         job.group_name(rank, what.scope), kDescriptions[scope], what.name, row, done, done ? "completed" : "scheduled",
         thread, moment.created, moment.completed, kTimeoutMs);
   });
-  text += R"(],"nccl_comm_state":{},"pg_config":{)";
-  for (std::size_t i = 0; i < kScopes; ++i) {
-    const auto scope = static_cast<Scope>(i);
-    fmt::format_to(std::back_inserter(text), R"({}"{}":{{"desc":"{}","name":"{}","ranks":"{}"}})", i == 0 ? "" : ",",
-                   job.group_name(rank, scope), kDescriptions[i], job.group_name(rank, scope),
-                   rank_list(job, rank, scope));
-  }
-  text += R"(},"pg_status":{)";
-  for (std::size_t i = 0; i < kScopes; ++i) {
-    const auto none = [](std::uint32_t seq) { return seq == 0 ? std::string("-1") : std::to_string(seq); };
-    fmt::format_to(
-        std::back_inserter(text),
-        R"({}"{}":{{"last_completed_collective":"{}","last_enqueued_collective":"{}","last_started_collective":"-1"}})",
-        i == 0 ? "" : ",", i, none(counters.completed[i]), none(counters.enqueued[i]));
-  }
+  text += R"(],"nccl_comm_state":{},"pg_config":{)" + json_groups(job, rank);
+  text += R"(},"pg_status":{)" + json_status(counters);
   return text + R"(},"version":"2.10"})";
 }
 
