@@ -358,7 +358,9 @@ std::string Writer::options(const RankRecord& record, const Signature& signature
     text += p2p ? signature.kind == OpKind::send ? " to " : " from " : " root=";
     text += peer_text(comm, *peer);
   }
-  if (comm && trace_.text(trace_.communicator(*comm).name) != kCreationGroup) text += ' ' + group_word(*comm);
+  const bool implied =
+      comm && signature.kind == OpKind::new_group && trace_.text(trace_.communicator(*comm).name) == kCreationGroup;
+  if (comm && !implied) text += ' ' + group_word(*comm);
   const bool grouped =
       is_collective(signature.kind) || p2p || signature.kind == OpKind::unknown || signature.kind == OpKind::coalesced;
   if (!comm && grouped) text += " no_group";

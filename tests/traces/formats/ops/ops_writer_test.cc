@@ -144,6 +144,7 @@ TEST(OpsWriter, reads_back_everything_the_notation_says) {
       "stream=2\n"
       "0 host_sync\n",
       "world 2\npg pg0 = 1,0\nall barrier\nall new_group 0,1\n",
+      "world 2\n0 barrier pg0*\n0 new_group 1\n0 new_group 1 pg0\n",
   };
   for (const std::string& text : texts) expect_round_trip(trace_of(text), text);
 }
