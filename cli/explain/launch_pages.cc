@@ -22,7 +22,7 @@ ExplainSection launch_pages() {
            "meant.",
            "Number from 0; print RANK and WORLD_SIZE at the start of each process.",
            "Not a missing process: as many may be there as should."},
-          {"rank-missing", "error", "A rank between 0 and world size - 1 that no process has.", "it",
+          {"rank-missing", "error", "A rank between 0 and world size - 1 that no process has.", "that rank",
            "All others have checked in or left evidence, and none claims that number.",
            "A node that did not start, a launch line that was left out, a container that waits for resources.",
            "Start it; look at the scheduler's view of that node.", "Not a rank that started and died: see dead-rank."},

@@ -7,7 +7,7 @@ ExplainSection liveness_pages() {
       "Liveness and time",
       {
           {"dead-rank", "error",
-           "A rank crashed, raised, was killed, or left no evidence where all others left theirs.", "it",
+           "A rank crashed, raised, was killed, or left no evidence where all others left theirs.", "that rank",
            "A traceback that nothing caught, a signal, an exit code, the kernel's out-of-memory line, or a dump "
            "that is missing from an otherwise complete set while everybody waits for that rank.",
            "Out of memory on the host or GPU, an exception in the data loader or the loss, preemption, a "
@@ -16,7 +16,7 @@ ExplainSection liveness_pages() {
            "others print is a consequence.",
            "Not the ranks that report a time-out or a closed connection: they noticed it."},
           {"lagging-rank", "warning",
-           "A rank is behind the others in what it enqueued, and the evidence does not show why.", "it",
+           "A rank is behind the others in what it enqueued, and the evidence does not show why.", "that rank",
            "Its last enqueued number is lower than the others'. One behind may be timing alone; the confidence "
            "says so.",
            "Slow input, a long host operation, or a real stop whose cause is outside this evidence.",
@@ -32,13 +32,13 @@ ExplainSection liveness_pages() {
            "minute. Run an all_reduce test over the same hosts, then over halves of them.",
            "Not a fault of the program, and not of the rank that printed first."},
           {"stuck-device", "error",
-           "A rank enqueued the operation but its device never started it: the device is busy with other work.", "it",
-           "With timing recorded: scheduled on this rank, started on all others.",
+           "A rank enqueued the operation but its device never started it: the device is busy with other work.",
+           "that rank", "With timing recorded: scheduled on this rank, started on all others.",
            "A kernel that does not end before it on the stream, a stream that waits for an event nobody records, "
            "another process on the GPU.",
            "Look at what runs on that device (nvidia-smi, cuda-gdb, a profiler's last kernel).",
            "Not a missing call: the host did its part. Without timing this cannot be told from waiting."},
-          {"stuck-host", "error", "All that a rank enqueued is complete, and it enqueues nothing more.", "it",
+          {"stuck-host", "error", "All that a rank enqueued is complete, and it enqueues nothing more.", "that rank",
            "Its last enqueued and last completed numbers are equal and below what the others wait in.",
            "The Python thread hangs or works: data loading, a lock, compilation, a file system, a debugger, a "
            "garbage collection with the GIL held.",
@@ -67,7 +67,7 @@ ExplainSection liveness_pages() {
            "equal on all ranks.",
            "Not a deadlock."},
           {"slow-rank", "warning; error when it explains a time-out",
-           "A rank arrives last again and again: it is the one that waits least.", "it",
+           "A rank arrives last again and again: it is the one that waits least.", "that rank",
            "In operation after operation the same rank enters last, and the others wait for it.",
            "Slow input, a throttled GPU, more work in its shard, a noisy neighbour on the host.",
            "Compare its compute time, clocks and temperature with a peer's; then its input pipeline.",

@@ -52,8 +52,8 @@ std::string annotation(const Finding& finding, const RenderOptions& options) {
   if (!options.quiet) {
     for (const std::string& part : {finding.explanation, finding.advice}) {
       if (!part.empty()) message += '\n' + printable_lines(part);
+      while (message.ends_with('\n')) message.pop_back();
     }
-    while (message.ends_with('\n')) message.pop_back();
   }
   return fmt::format("::{} {}::{}\n", level_of(finding.severity), properties, escape_data(message));
 }

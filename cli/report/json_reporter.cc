@@ -14,7 +14,7 @@ Json json_of(const ReportInput& input) {
 
 Json json_of(const EvidenceLine& line) {
   Json out{{"path", line.path}};
-  if (line.line) out["line"] = *line.line;
+  if (line.line && *line.line > 0) out["line"] = *line.line;
   out["text"] = line.text;
   return out;
 }

@@ -76,6 +76,7 @@ Json result_of(const Finding& finding, const Rules& rules) {
   std::string text = finding.summary;
   for (const std::string& part : {finding.explanation, finding.advice}) {
     if (!part.empty()) text += '\n' + part;
+    while (text.ends_with('\n')) text.pop_back();
   }
   Json out{{"ruleId", finding.code},
            {"ruleIndex", rules.index.at(finding.code)},

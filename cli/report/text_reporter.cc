@@ -224,8 +224,12 @@ void show_foot(Page& page, const Report& report) {
   std::string text =
       fmt::format("{} ({}, {}, {}); ", name_of(report.verdict), counted(by_severity[2], "error", "errors"),
                   counted(by_severity[1], "warning", "warnings"), counted(by_severity[0], "note", "notes"));
-  text += counted(report.ranks_seen.size(), "rank", "ranks");
-  if (report.world_size) text += fmt::format(" of {}", format_count(*report.world_size));
+  if (report.world_size) {
+    text +=
+        fmt::format("{} of {}", format_count(report.ranks_seen.size()), counted(*report.world_size, "rank", "ranks"));
+  } else {
+    text += counted(report.ranks_seen.size(), "rank", "ranks");
+  }
   text += " seen in " + counted(report.inputs.size(), "file", "files") + ".";
   if (!report.findings.empty()) text += " More: ddx explain " + printable_line(report.findings.front().code);
   page.blank();

@@ -1,0 +1,123 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "cli/report/inventory.h"
+#include "traces/formats/ops.h"
+
+namespace ddx::cli {
+namespace {
+
+using testing::HasSubstr;
+using testing::Pair;
+using testing::UnorderedElementsAre;
+
+TEST(Inventory, CountsOperationsByGroupAndKind) {
+  const Evidence evidence = formats::read_ops(
+      "world 4\npg tp = 0,1\n0-3 all_reduce f32 8 pg0\n0-3 all_reduce f32 8 pg0\n0-1 all_gather f32 8 tp\n3 barrier "
+      "pg0\n");
+  const Inventory inventory = take_inventory(evidence);
+  ASSERT_EQ(inventory.groups.size(), 2U);
+  const GroupInventory& world = inventory.groups[0];
+  EXPECT_EQ(world.name, "pg0");
+  EXPECT_EQ(world.size, 4U);
+  EXPECT_THAT(world.operations, UnorderedElementsAre(Pair("all_reduce", 8), Pair("barrier", 1)));
+  EXPECT_THAT(inventory.groups[1].operations, UnorderedElementsAre(Pair("all_gather", 2)));
+  EXPECT_EQ(inventory.operations, 11U);
+  EXPECT_EQ(inventory.records, 4U);
+}
+
+TEST(Inventory, LoopsCountAsOftenAsTheyRun) {
+  const Evidence evidence = formats::read_ops("world 2\nrepeat 1000\n0-1 all_reduce f32 8 pg0\nend\n");
+  const Inventory inventory = take_inventory(evidence);
+  ASSERT_EQ(inventory.groups.size(), 1U);
+  EXPECT_THAT(inventory.groups[0].operations, UnorderedElementsAre(Pair("all_reduce", 2000)));
+}
+
+// Two records by hand: rank 0 holds 5-9, its ring overran; rank 1 holds 7-8 and the file was cut.
+Evidence two_rings() {
+  Evidence evidence;
+  Trace& trace = evidence.trace;
+  Signature reduce;
+  reduce.kind = OpKind::all_reduce;
+  const SignatureId signature = trace.intern(reduce);
+  Communicator comm;
+  comm.name = trace.strings.intern("pg");
+  comm.members = {RankId(0), RankId(1), RankId(2)};
+  const CommId id = trace.intern(comm);
+  const std::uint32_t ranges[][2] = {{5, 9}, {7, 8}};
+  for (std::int32_t rank = 0; rank < 2; ++rank) {
+    Program program;
+    for (std::uint32_t seq = ranges[rank][0]; seq <= ranges[rank][1]; ++seq) {
+      Op op;
+      op.signature = signature;
+      op.comm_slot = 0;
+      op.seq = seq;
+      op.state = OpState::completed;
+      program.append(op);
+    }
+    RankRecord record;
+    record.rank = RankId(rank);
+    record.program = ProgramId(trace.programs.size());
+    record.comms = {id};
+    record.host = "node-a";
+    record.head_lost = rank == 0;
+    record.tail_lost = rank == 1;
+    record.snapshot = true;
+    trace.programs.push_back(std::move(program));
+    trace.ranks.push_back(record);
+  }
+  return evidence;
+}
+
+TEST(Inventory, SaysWhatEachRankStillHolds) {
+  const Inventory inventory = take_inventory(two_rings());
+  EXPECT_THAT(inventory.groups.at(0).sequences,
+              UnorderedElementsAre(Pair(SeqRange{5, 9}, RankSet{RankId(0)}), Pair(SeqRange{7, 8}, RankSet{RankId(1)})));
+  EXPECT_EQ(inventory.head_lost, RankSet{RankId(0)});
+  EXPECT_EQ(inventory.tail_lost, RankSet{RankId(1)});
+  EXPECT_EQ(inventory.report.ranks_absent, RankSet{RankId(2)});
+}
+
+TEST(InfoText, IsReadable) {
+  EXPECT_EQ(render_info_text(take_inventory(two_rings()), 80, false, false, false),
+            R"(files         0 files
+ranks seen    0,1 (2); world size not stated
+ranks absent  2 (1)
+hosts         node-a: ranks 0,1
+holes         buffer overran, earlier operations are gone: rank 0
+              file cut, later operations are gone: rank 1
+
+operations    7 in 2 records, 1 group
+
+group         pg
+  members     3 members: 0-2; no record of 2
+  operations  7 all_reduce
+  states      7 completed
+  sequence    5-9: rank 0
+              7-8: rank 1
+)");
+}
+
+TEST(InfoText, FourThousandRanksFitOnAScreen) {
+  std::string ops = "world 4096\n0-4095 all_reduce f32 8 pg0\n0-4095 barrier pg0\n";
+  for (int group = 0; group < 512; ++group) {
+    const std::string members = std::to_string(8 * group) + "-" + std::to_string(8 * group + 7);
+    ops += "pg tp" + std::to_string(group) + " = " + members + "\n" + members + " all_gather f32 8 tp" +
+           std::to_string(group) + "\n";
+  }
+  const std::string text = render_info_text(take_inventory(formats::read_ops(ops)), 100, false, false, false);
+  EXPECT_THAT(text, HasSubstr("0-4095 (4,096); world size 4,096"));
+  EXPECT_THAT(text, HasSubstr("more groups (--verbose shows them)"));
+  EXPECT_LT(text.size(), 6'000U);
+}
+
+TEST(Inventory, EveryKindOfEventHasItsOwnName) {
+  EXPECT_EQ(kind_of(WatchdogTimeout{}), "watchdog_timeout");
+  EXPECT_EQ(kind_of(CommInit{}), "comm_init");
+  EXPECT_EQ(kind_of(NetSocketError{}), "net_socket_error");
+  EXPECT_EQ(kind_of(ProcessEnd{}), "process_end");
+  EXPECT_EQ(kind_of(RankAddress{}), "rank_address");
+}
+
+}  // namespace
+}  // namespace ddx::cli
