@@ -1,6 +1,7 @@
 // The pages of `ddx explain`: what each finding code means. One table, in a file per section of docs/findings.md.
 #pragma once
 
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -19,7 +20,7 @@ struct ExplainPage {
 
 struct ExplainSection {
   std::string_view title;
-  std::vector<ExplainPage> pages;
+  std::span<const ExplainPage> pages;
 };
 
 const std::vector<ExplainSection>& explain_sections();
