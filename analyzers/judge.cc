@@ -24,6 +24,14 @@ bool names_somebody(const Finding& f) { return f.severity == Severity::error && 
 
 bool subset(const RankSet& part, const RankSet& whole) { return part.without(whole).empty(); }
 
+bool is_mismatch(std::string_view code) { return code.starts_with("mismatch-"); }
+
+// Says how the lists of calls came to differ, where a mismatch only says that two calls did.
+bool tells_the_story(std::string_view code) {
+  return one_of(code, {"rank0-only", "uneven-steps", "group-create", "rank-skipped", "shifted", "order-inverted",
+                       "order-cross-group"});
+}
+
 // Whether `cause` already says what `f` says, or is why it happened.
 bool explains(const Finding& cause, const Finding& f) {
   if (cause.severity != Severity::error) return false;
@@ -33,20 +41,52 @@ bool explains(const Finding& cause, const Finding& f) {
   }
   const std::size_t a = specificity(cause.code), b = specificity(f.code);
   if (a < b && b < kAbsence.size() && !f.ranks.empty() && subset(f.ranks, cause.ranks)) return true;
+  if (is_mismatch(f.code) && tells_the_story(cause.code) && f.ranks == cause.ranks) return true;
   // Nobody's fault as long as somebody's fault is known.
-  if (one_of(f.code, {"stuck-in-collective", "timeout", "inconclusive", "stuck-device"}) && names_somebody(cause))
+  if (one_of(f.code, {"stuck-in-collective", "timeout", "inconclusive", "stuck-device"}) && names_somebody(cause)) {
     return true;
+  }
   return one_of(f.code, {"stuck-in-collective", "timeout"}) &&
          one_of(cause.code, {"network", "nic-asymmetry", "shm-small", "host-asymmetry", "device-duplicate"});
 }
 
+// What was dropped for what, as one sentence each.
+class Cascade {
+ public:
+  void add(const Finding& cause, const Finding& f) {
+    // Of the same ranks it is the same fact, told less well; only what names nobody is a consequence to speak of.
+    if (cause.code == f.code || f.severity == Severity::info || !f.ranks.empty()) return;
+    ++count_;
+    if (count_ <= 6) text_ += f.code + " (" + f.summary + ") follows from " + cause.code + ".\n";
+  }
+
+  void tell(std::vector<Finding>& findings) const {
+    if (count_ == 0) return;
+    Finding f;
+    f.code = "desync-cascade";
+    f.severity = Severity::info;
+    f.confidence = Confidence::medium;
+    f.summary = std::to_string(count_) +
+                (count_ == 1 ? " other finding is a consequence" : " other findings are consequences") +
+                " and not told apart";
+    f.explanation = text_;
+    findings.push_back(std::move(f));
+  }
+
+ private:
+  std::size_t count_ = 0;
+  std::string text_;
+};
+
 void drop_explained(std::vector<Finding>& findings) {
   std::vector<bool> dropped(findings.size(), false);
+  Cascade cascade;
   for (std::size_t i = 0; i < findings.size(); ++i) {
     for (std::size_t k = 0; k < findings.size() && !dropped[i]; ++k) {
       if (k == i || dropped[k] || !explains(findings[k], findings[i])) continue;
       dropped[i] = true;
       findings[k].victims.insert(findings[i].victims.without(findings[k].ranks));
+      cascade.add(findings[k], findings[i]);
     }
   }
   std::size_t kept = 0;
@@ -56,12 +96,12 @@ void drop_explained(std::vector<Finding>& findings) {
     ++kept;
   }
   findings.resize(kept);
+  cascade.tell(findings);
 }
 
 }  // namespace
 
-std::vector<Finding> settle(const Evidence& evidence, std::vector<Finding> findings) {
-  (void)evidence;
+std::vector<Finding> settle(std::vector<Finding> findings) {
   drop_explained(findings);
   std::stable_sort(findings.begin(), findings.end(), [](const Finding& a, const Finding& b) {
     if (a.severity != b.severity) return a.severity > b.severity;

@@ -4,12 +4,11 @@
 #include <vector>
 
 #include "base/finding.h"
-#include "traces/model/evidence.h"
 
 namespace ddx::analyzers {
 
 // Drops what a more specific or a more causal finding says already (docs/architecture.md), hands the victims of what is
 // dropped on to its cause, and orders the rest: errors first, then warnings, then information.
-std::vector<Finding> settle(const Evidence& evidence, std::vector<Finding> findings);
+std::vector<Finding> settle(std::vector<Finding> findings);
 
 }  // namespace ddx::analyzers

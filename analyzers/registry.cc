@@ -4,6 +4,7 @@
 #include "analyzers/judge.h"
 #include "analyzers/launch/launch.h"
 #include "analyzers/liveness/liveness.h"
+#include "analyzers/quality/quality.h"
 #include "analyzers/snapshot_judge.h"
 
 namespace ddx::analyzers {
@@ -11,6 +12,7 @@ namespace ddx::analyzers {
 const std::vector<Analyzer>& analyzers() {
   static const std::vector<Analyzer> kAnalyzers{
       {"calls", judge_snapshot},
+      {"calls.quality", judge_trace_quality},
       {"liveness.process_end", judge_process_ends},
       {"liveness.absence", judge_absence},
       {"liveness.watchdog", judge_watchdog},
@@ -38,7 +40,7 @@ std::vector<Finding> analyze(const Evidence& evidence) {
   for (const Analyzer& analyzer : analyzers()) {
     for (Finding& finding : analyzer.run(evidence)) findings.push_back(std::move(finding));
   }
-  return settle(evidence, std::move(findings));
+  return settle(std::move(findings));
 }
 
 }  // namespace ddx::analyzers

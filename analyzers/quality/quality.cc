@@ -1,0 +1,125 @@
+#include "analyzers/quality/quality.h"
+
+#include <fmt/format.h>
+
+#include <map>
+
+namespace ddx::analyzers {
+namespace {
+
+std::string path_of(const Evidence& evidence, const RankRecord& record) {
+  return record.input && record.input->value < evidence.inputs.size() ? evidence.inputs[record.input->value].path : "";
+}
+
+std::optional<Finding> empty_trace(const Evidence& evidence) {
+  std::size_t dumps = 0;
+  for (const RankRecord& record : evidence.trace.ranks) {
+    if (evidence.trace.program(record).size() > 0) return std::nullopt;
+    if (record.snapshot) ++dumps;
+  }
+  if (dumps == 0) return std::nullopt;
+  Finding f;
+  f.code = "empty-trace";
+  f.severity = evidence.events.empty() ? Severity::error : Severity::warning;
+  f.confidence = Confidence::high;
+  f.summary = fmt::format("{} dump{} hold no call at all: there is nothing to compare", dumps, dumps == 1 ? "" : "s");
+  f.explanation =
+      "The recorder was on, and no collective was made before the dump, or it ran with a buffer of no entries.\n";
+  f.evidence.push_back({path_of(evidence, evidence.trace.ranks.front()), std::nullopt, "no entries"});
+  f.advice =
+      "Set TORCH_FR_BUFFER_SIZE (older: TORCH_NCCL_TRACE_BUFFER_SIZE) to 2000 or more, and dump while the job hangs.";
+  return f;
+}
+
+std::optional<Finding> no_rank(const Evidence& evidence) {
+  Finding f;
+  std::size_t records = 0;
+  for (const RankRecord& record : evidence.trace.ranks) {
+    if (record.rank || !record.snapshot) continue;
+    ++records;
+    if (f.evidence.size() < 3)
+      f.evidence.push_back({path_of(evidence, record), std::nullopt, "no rank in the file's name"});
+  }
+  if (records == 0) return std::nullopt;
+  f.code = "trace-no-rank";
+  f.confidence = Confidence::high;
+  f.summary =
+      fmt::format("{} dump{} of no known rank: left out of every comparison", records, records == 1 ? " is" : "s are");
+  f.explanation = "A flight-recorder dump does not say whose it is; only the file's name can.\n";
+  f.advice = "Give the files names with a rank (rank_3), or say where it stands: --rank-from 'node\\d+-(\\d+)\\.dump'.";
+  return f;
+}
+
+// Rows per signature, so that each is looked at once.
+std::optional<Finding> unknown_ops(const Evidence& evidence) {
+  const Trace& trace = evidence.trace;
+  std::vector<bool> unknown(trace.signatures().size(), false);
+  bool any = false;
+  for (std::size_t i = 0; i < unknown.size(); ++i) {
+    unknown[i] = trace.signatures()[i].kind == OpKind::unknown;
+    any = any || unknown[i];
+  }
+  if (!any) return std::nullopt;
+  std::map<std::string, std::size_t> calls;
+  std::size_t all = 0, rows = 0;
+  for (const Program& program : trace.programs) {
+    for (std::size_t row = 0; row < program.size(); ++row) {
+      ++rows;
+      if (!unknown[program.signature(row).value]) continue;
+      ++all;
+      ++calls[std::string(trace.text(trace.signature(program.signature(row)).name))];
+    }
+  }
+  if (all == 0) return std::nullopt;
+  Finding f;
+  f.code = "trace-unknown-op";
+  f.severity = Severity::warning;
+  f.confidence = Confidence::high;
+  f.summary = fmt::format("{} of {} calls are of a kind that ddx does not know: {}", format_count(all),
+                          format_count(rows), calls.begin()->first);
+  for (const auto& [name, count] : calls) {
+    if (f.subjects.size() < 8) f.subjects.push_back("operation " + name);
+    if (f.explanation.size() < 600) f.explanation += fmt::format("{}: {} calls\n", name, format_count(count));
+  }
+  f.explanation += "They were matched by name and sequence number; whether their sizes fit is not known.\n";
+  f.advice = "If this is an operation of PyTorch or NCCL, tell the developers of ddx its name.";
+  return f;
+}
+
+std::optional<Finding> time_skew(const Evidence& evidence) {
+  Finding f;
+  std::size_t bad = 0;
+  for (const RankRecord& record : evidence.trace.ranks) {
+    const Program& program = evidence.trace.program(record);
+    for (std::size_t row = 0; row < program.size(); ++row) {
+      const auto issue = program.issue(row), start = program.start(row), end = program.end(row);
+      const bool backwards = (start && end && *end < *start) || (issue && end && *end < *issue);
+      if (!backwards) continue;
+      if (bad++ == 0) {
+        f.evidence.push_back(
+            {path_of(evidence, record), std::nullopt, fmt::format("entry {} ends before it begins", row)});
+      }
+    }
+  }
+  if (bad == 0) return std::nullopt;
+  f.code = "trace-time-skew";
+  f.severity = Severity::warning;
+  f.confidence = Confidence::high;
+  f.summary =
+      fmt::format("{} call{} before they begin: two clocks are mixed", format_count(bad), bad == 1 ? " ends" : "s end");
+  f.explanation = "The calls are kept and matched; their times are used for nothing.\n";
+  f.advice = "Nothing to do for a hang. For timings, check the clocks of host and device (NTP, profiler alignment).";
+  return f;
+}
+
+}  // namespace
+
+std::vector<Finding> judge_trace_quality(const Evidence& evidence) {
+  std::vector<Finding> findings;
+  for (auto check : {empty_trace, no_rank, unknown_ops, time_skew}) {
+    if (auto finding = check(evidence)) findings.push_back(std::move(*finding));
+  }
+  return findings;
+}
+
+}  // namespace ddx::analyzers
