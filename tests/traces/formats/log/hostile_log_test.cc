@@ -2,7 +2,7 @@
 
 #include <chrono>
 
-#include "log_test_support.h"
+#include "tests/traces/formats/log/log_test_support.h"
 #include "traces/formats/log_scan.h"
 
 namespace ddx::formats {

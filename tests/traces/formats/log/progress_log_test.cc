@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "log_test_support.h"
+#include "tests/traces/formats/log/log_test_support.h"
 
 namespace ddx::formats {
 namespace {
