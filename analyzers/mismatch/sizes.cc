@@ -155,6 +155,14 @@ Finding split_finding(const JobView& job, const GroupView& group, std::uint32_t 
 std::vector<Finding> find_impossible_sizes(const JobView& job) {
   std::vector<Finding> findings;
   for (const GroupView& group : job.groups) check_group_sizes(job, group, findings);
+  if (findings.size() < 2) return findings;
+  // One wrong computation shows in every group alike.
+  Finding one = std::move(findings.front());
+  for (std::size_t i = 1; i < findings.size(); ++i) one.ranks.insert(findings[i].ranks);
+  one.explanation +=
+      fmt::format("The same holds in {} groups; {} make such calls.\n", findings.size(), one.ranks.label(8));
+  findings.clear();
+  findings.push_back(std::move(one));
   return findings;
 }
 

@@ -48,6 +48,7 @@ const Importer* importer_for(const std::vector<Importer>& formats, const std::st
       score = s;
       best = &importer;
     }
+    if (score == Sniff::sure) break;  // no later one can take it: equal scores go to the earlier
   }
   return best;
 }
