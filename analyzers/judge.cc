@@ -34,7 +34,8 @@ bool tells_the_story(std::string_view code) {
 
 // Whether `cause` already says what `f` says, or is why it happened.
 bool explains(const Finding& cause, const Finding& f) {
-  if (f.code == "no-desync") return cause.code != f.code;  // only worth a word where there is no other
+  // Only worth a word where there is no other conclusion.
+  if (f.code == "no-desync") return !one_of(cause.code, {"no-desync", "evidence-missing"});
   if (cause.severity != Severity::error) return false;
   if (cause.code == f.code) {
     // The same conclusion from another source (a log and a dump).
