@@ -43,6 +43,10 @@ bool explains(const Finding& cause, const Finding& f) {
   }
   const std::size_t a = specificity(cause.code), b = specificity(f.code);
   if (a < b && b < kAbsence.size() && !f.ranks.empty() && subset(f.ranks, cause.ranks)) return true;
+  // A rank that was waiting when its calls were dumped ended later, and because of the hang.
+  const bool about_calls = is_mismatch(cause.code) || tells_the_story(cause.code) ||
+                           one_of(cause.code, {"missing-ranks", "p2p-cycle", "p2p-unmatched", "stuck-host"});
+  if (f.code == "dead-rank" && about_calls && !f.ranks.empty() && subset(f.ranks, cause.victims)) return true;
   if (is_mismatch(f.code) && tells_the_story(cause.code) && f.ranks == cause.ranks) return true;
   // Nobody's fault as long as somebody's fault is known.
   if (one_of(f.code, {"stuck-in-collective", "timeout", "inconclusive", "stuck-device"}) && names_somebody(cause)) {
