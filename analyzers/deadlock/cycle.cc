@@ -138,7 +138,10 @@ class CycleJudge {
       if (found && found->rank != odd->rank) return std::nullopt;
       if (core_.contains(odd->rank)) found = odd;
     }
-    return found;
+    if (!found || found->calls > 0) return found;
+    // Not one call in the group: it never joined it, which is the more telling story.
+    const Instance* missed = awaited_in(graph_.index_of(found->rank));
+    return missed && is_creation(*missed, found->rank) ? std::nullopt : found;
   }
 
   static std::optional<OddCount> odd_member(const GroupView& group) {

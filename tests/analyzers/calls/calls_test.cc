@@ -1,0 +1,185 @@
+// One small program a code: what the ranks call, and who is at fault. Judged twice: with the whole programs known, and
+// from what recorders would hold once all came to rest.
+#include <gtest/gtest.h>
+
+#include "analyzers/analyzer.h"
+#include "analyzers/judge.h"
+#include "tests/support/cut.h"
+#include "tests/support/ops_text.h"
+
+namespace ddx {
+namespace {
+
+struct Case {
+  const char* name;
+  const char* ops;
+  const char* code;                 // of the finding that names the culprits; "": no finding at all
+  const char* culprits;             // RankSet::text; "none": nobody
+  const char* dump_code = nullptr;  // what dumps alone can show, where that is less
+  const char* dump_culprits = nullptr;
+};
+
+void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
+
+std::string told(const std::vector<Finding>& findings) {
+  std::string all;
+  for (const Finding& f : findings) all += f.code + " " + f.ranks.text() + ": " + f.summary + "\n" + f.explanation;
+  return all.empty() ? "nothing" : all;
+}
+
+void expect(const std::vector<Finding>& findings, std::string_view code, std::string_view culprits) {
+  if (code.empty()) {
+    EXPECT_TRUE(findings.empty()) << told(findings);
+    return;
+  }
+  const auto found = std::find_if(findings.begin(), findings.end(), [&](const Finding& f) { return f.code == code; });
+  ASSERT_NE(found, findings.end()) << "wanted " << code << ", told: " << told(findings);
+  EXPECT_EQ(found->ranks.text(), culprits) << told(findings);
+  for (const Finding& f : findings) {
+    if (f.severity != Severity::error) continue;
+    EXPECT_TRUE(f.ranks.without(found->ranks).empty()) << "also blamed: " << told(findings);
+  }
+  EXPECT_FALSE(found->summary.empty());
+  EXPECT_FALSE(found->explanation.empty());
+  EXPECT_FALSE(found->evidence.empty());
+  EXPECT_FALSE(found->advice.empty());
+}
+
+class Calls : public ::testing::TestWithParam<Case> {};
+
+TEST_P(Calls, whole_programs) {
+  Evidence evidence;
+  evidence.trace = testing::snapshot_of(GetParam().ops);
+  expect(analyzers::analyze(evidence), GetParam().code, GetParam().culprits);
+}
+
+TEST_P(Calls, dumps) {
+  const Case& c = GetParam();
+  Evidence evidence;
+  testing::CutOptions all;
+  all.dead_leave_dumps = true;
+  evidence.trace = testing::cut(sim::replay(testing::trace_of(c.ops)), all);
+  expect(analyzers::analyze(evidence), c.dump_code ? c.dump_code : c.code,
+         c.dump_culprits ? c.dump_culprits : c.culprits);
+}
+
+const Case kCases[] = {
+    {"agreement", "world 4\n0-3 all_reduce f32 8 pg0\n0-3 barrier pg0\n", "", "none"},
+    {"size", "world 4\n0-3 all_reduce f32 8 pg0\n0,1,3 all_reduce f32 8 pg0\n2 all_reduce f32 9 pg0\n0-3 barrier pg0\n",
+     "mismatch-size", "2"},
+    {"size_without_majority", "world 2\n0 all_gather f32 41 pg0\n1 all_gather f32 40 pg0\n", "mismatch-size", "0,1"},
+    {"three_sizes", "world 3\n0 all_reduce f32 1 pg0\n1 all_reduce f32 2 pg0\n2 all_reduce f32 3 pg0\n",
+     "mismatch-size", "0-2"},
+    {"dtype", "world 3\n0,2 all_reduce f32 8 pg0\n1 all_reduce f64 8 pg0\n0-2 barrier pg0\n", "mismatch-dtype", "1"},
+    {"root", "world 4\n0-2 broadcast f32 8 root=0 pg0\n3 broadcast f32 8 root=3 pg0\n0-3 barrier pg0\n",
+     "mismatch-root", "3"},
+    {"redop", "world 4\n1-3 all_reduce f32 8 redop=sum pg0\n0 all_reduce f32 8 redop=max pg0\n0-3 barrier pg0\n",
+     "mismatch-redop", "0"},
+    {"type",
+     "world 4\n0-3 all_reduce f32 7 pg0\n0-2 all_reduce f32 8 pg0\n3 reduce_scatter f32 8 pg0\n0-3 all_reduce f32 9 "
+     "pg0\n",
+     "mismatch-type", "3"},
+    {"skipped",
+     "world 4\n0-3 all_reduce f32 7 pg0\n0,1,3 all_gather f32 8 pg0\n0-3 all_reduce f32 9 pg0\n0-3 barrier pg0\n",
+     "rank-skipped", "2", "mismatch-type", "2"},
+    {"one_more_rank_zero", "world 4\n0 all_gather bf16 256 pg0\n0-3 barrier pg0\n0-3 all_reduce f32 4 pg0\n",
+     "rank0-only", "0"},
+    {"swapped",
+     "world 4\n0-2 all_reduce f32 1 pg0\n0-2 all_gather f32 2 pg0\n3 all_gather f32 2 pg0\n3 all_reduce f32 1 pg0\n"
+     "0-3 barrier pg0\n",
+     "order-inverted", "3", "mismatch-type", "3"},
+    {"left_early",
+     "world 4\nrepeat 5\n0-3 all_gather bf16 9000 pg0\nend\n0,2,3 all_gather bf16 9000 pg0\n"
+     "1 all_gather bf16 70000 pg0\n",
+     "uneven-steps", "1"},
+    {"stuck_host", "world 3\n0-2 all_reduce f32 64 pg0\n0,2 all_gather f32 64 pg0\n1 stuck compute\n", "missing-ranks",
+     "1"},
+    {"raised", "world 4\n0-3 all_gather u8 64 pg0\n0,1,3 barrier pg0\n2 raise \"KeyError\"\n", "dead-rank", "2",
+     "missing-ranks", "2"},
+    {"alone", "world 4\n0-3 barrier pg0\n0 all_reduce f32 8 pg0\n", "rank0-only", "0"},
+    {"two_groups",
+     "world 2\npg a = 0,1\npg b = 0,1\n0 all_reduce f32 8 a\n0 all_gather f32 8 b\n1 all_gather f32 8 b\n"
+     "1 all_reduce f32 8 a\n",
+     "order-cross-group", "0,1"},
+    {"two_groups_one_odd",
+     "world 4\npg a = 0-3\npg b = 0-3\n0-3 all_reduce f32 1 a\n0-3 all_reduce f32 1 b\n"
+     "0-2 all_reduce f32 8 a\n0-2 all_gather f32 8 b\n3 all_gather f32 8 b\n3 all_reduce f32 8 a\n",
+     "order-cross-group", "3"},
+    {"ring_of_groups",
+     "world 3\npg a = 0,1\npg b = 1,2\npg c = 0,2\n0 barrier a\n0 barrier c\n1 barrier b\n1 barrier a\n"
+     "2 barrier c\n2 barrier b\n",
+     "order-cross-group", "0-2"},
+    {"not_created",
+     "world 4\npg n = 0-3\n0,1,3 broadcast u8 128 root=0 n\n2 all_reduce f32 4 pg0\n0,1,3 all_reduce f32 4 pg0\n",
+     "group-create", "2"},
+    {"creation_order", "world 4\n0-1 new_group 0,2\n0-1 new_group 1,3\n2-3 new_group 1,3\n2-3 new_group 0,2\n",
+     "group-create", "0-3"},
+    {"sends_meet",
+     "world 4\n0 send i64 3 to 1\n0 recv i64 3 from 1\n1 send i64 3 to 0\n1 recv i64 3 from 0\n1 send i64 3 to 2\n"
+     "1 recv i64 3 from 2\n2 send i64 3 to 1\n2 recv i64 3 from 1\n2 send i64 3 to 3\n2 recv i64 3 from 3\n"
+     "3 send i64 3 to 2\n3 recv i64 3 from 2\n",
+     "p2p-cycle", "0,1"},
+    {"receive_never_posted", "world 3\n0 send f32 4 to 1\n", "p2p-unmatched", "0,1"},
+    {"pair_sizes", "world 2\n0 send f32 4 to 1\n1 recv f32 5 from 0\n", "p2p-size", "0,1"},
+    {"peer_outside", "world 4\npg a = 0,1\n0-1 broadcast f32 4 root=3 a\n", "peer-range", "0,1"},
+    {"output_too_large", "world 4\n0-3 all_gather f32 10 out=30 pg0\n", "mismatch-size", "0-3"},
+    {"splits",
+     "world 2\n0 all_to_all f32 5 in_splits=2,3 out_splits=2,1 pg0\n1 all_to_all f32 3 in_splits=1,2 out_splits=2,2 "
+     "pg0\n",
+     "a2a-split", "0,1"},
+};
+
+std::string name_of_case(const ::testing::TestParamInfo<Case>& tested) { return tested.param.name; }
+
+INSTANTIATE_TEST_SUITE_P(Codes, Calls, ::testing::ValuesIn(kCases), name_of_case);
+
+Finding finding(const char* code, Severity severity, RankSet ranks, RankSet victims = {}) {
+  Finding f;
+  f.code = code;
+  f.severity = severity;
+  f.ranks = std::move(ranks);
+  f.victims = std::move(victims);
+  return f;
+}
+
+std::string codes(const std::vector<Finding>& findings) {
+  std::string all;
+  for (const Finding& f : findings) all += (all.empty() ? "" : " ") + f.code;
+  return all;
+}
+
+TEST(Settle, the_more_specific_code_of_one_rank_stays) {
+  EXPECT_EQ(codes(analyzers::settle({finding("missing-ranks", Severity::error, {RankId(2)}, {RankId(0)}),
+                                     finding("dead-rank", Severity::error, {RankId(2)})})),
+            "dead-rank");
+  EXPECT_EQ(codes(analyzers::settle({finding("mismatch-size", Severity::error, {RankId(1)}),
+                                     finding("uneven-steps", Severity::error, {RankId(1)})})),
+            "uneven-steps");
+}
+
+TEST(Settle, victims_of_what_is_dropped_go_to_its_cause) {
+  const auto left = analyzers::settle({finding("missing-ranks", Severity::error, {RankId(2)}, {RankId(0), RankId(1)}),
+                                       finding("dead-rank", Severity::error, {RankId(2)})});
+  ASSERT_EQ(left.size(), 1u);
+  EXPECT_EQ(left[0].victims.text(), "0,1");
+}
+
+TEST(Settle, who_waited_in_the_hang_ended_because_of_it) {
+  EXPECT_EQ(codes(analyzers::settle({finding("rank-skipped", Severity::error, {RankId(2)}, {RankId(0), RankId(3)}),
+                                     finding("dead-rank", Severity::error, {RankId(3)})})),
+            "rank-skipped");
+  // A rank that did not wait may have died by itself: both are told.
+  EXPECT_EQ(codes(analyzers::settle({finding("rank-skipped", Severity::error, {RankId(2)}, {RankId(0)}),
+                                     finding("dead-rank", Severity::error, {RankId(3)})})),
+            "rank-skipped dead-rank");
+}
+
+TEST(Settle, what_names_nobody_is_a_consequence) {
+  EXPECT_EQ(codes(analyzers::settle({finding("stuck-in-collective", Severity::error, {}),
+                                     finding("rank-skipped", Severity::error, {RankId(2)})})),
+            "rank-skipped desync-cascade");
+  EXPECT_EQ(codes(analyzers::settle({finding("stuck-in-collective", Severity::error, {})})), "stuck-in-collective");
+}
+
+}  // namespace
+}  // namespace ddx
