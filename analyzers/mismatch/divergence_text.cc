@@ -95,27 +95,27 @@ std::string summary_of(const Divergence& d, const Words& w) {
                      w.other_call, w.place);
 }
 
+std::string calls_text(std::size_t n) { return n == 1 ? "one call" : fmt::format("{} calls", format_count(n)); }
+
 std::string why_of(const JobView& job, const Divergence& d) {
   const GroupView& group = job.groups[d.group];
   std::string text = fmt::format("Calls were matched by sequence number in group {} ({} members, {} with evidence). ",
                                  group.label, group.members.size(), group.with_record());
-  text += fmt::format("Up to seq {} everything that is retained agrees; seq {} is the first difference.\n",
-                      d.seq == 0 ? 0 : d.seq - 1, d.seq);
+  text += fmt::format("Seq {} is the first difference; what is retained before it agrees.\n", d.seq);
   switch (d.edit.kind) {
     case Edit::Kind::skip:
     case Edit::Kind::extra:
       if (d.edit.support > 0) {
-        text += fmt::format(
-            "With {} call{} {} the lists agree again for the next {} call{}, so the sizes that differ behind "
-            "it are a consequence.\n",
-            d.edit.length, d.edit.length == 1 ? "" : "s", d.edit.kind == Edit::Kind::skip ? "put in" : "taken out",
-            d.edit.support, d.edit.support == 1 ? "" : "s");
+        text +=
+            fmt::format("With {} {}, the lists agree again for the next {}: what differs behind it is a consequence.\n",
+                        calls_text(d.edit.length), d.edit.kind == Edit::Kind::skip ? "put in" : "taken out",
+                        calls_text(d.edit.support));
       }
       break;
     case Edit::Kind::replace:
       if (d.edit.support > 0) {
-        text += fmt::format("The {} call{} behind it agree without any shift: only this one is wrong.\n",
-                            d.edit.support, d.edit.support == 1 ? "" : "s");
+        text += fmt::format("Behind it the lists agree for {} without any shift: only this one is wrong.\n",
+                            calls_text(d.edit.support));
       } else {
         text +=
             "Nothing was called behind it, so whether a call was left out, added or changed is told by what came "
