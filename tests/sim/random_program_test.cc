@@ -198,6 +198,7 @@ TEST(Oracle, finds_the_injected_fault) {
     ProgramOptions options;
     options.seed = seed;
     options.steps = 3;
+    options.world = 2 + static_cast<int>(seed % 10);
     CallLists lists = random_program(options);
     const FaultKind kind = kAllFaults[seed % std::size(kAllFaults)];
     const auto fault = inject(lists, kind, seed);

@@ -225,6 +225,7 @@ std::vector<RankId> single_edit_culprits(const CallLists& lists) {
   std::vector<RankId> culprits;
   if (completes(lists)) return culprits;
   std::vector<Lanes> lanes;
+  lanes.reserve(lists.ranks.size());
   for (int rank = 0; rank < lists.world; ++rank) {
     lanes.push_back(lanes_of(lists.ranks[static_cast<std::size_t>(rank)], rank));
   }

@@ -80,6 +80,7 @@ CallLists Generator::run() {
 void Generator::make_grid() {
   const auto divisor_of = [this](int n) {
     std::vector<int> divisors;
+    divisors.reserve(static_cast<std::size_t>(n));
     for (int d = 1; d <= n; ++d) {
       if (n % d == 0) divisors.push_back(d);
     }
@@ -266,6 +267,7 @@ std::string call_text(const Call& call, const std::set<int>& async_ids) {
 std::vector<int> CallLists::members(const std::string& group) const {
   if (const auto at = groups.find(group); at != groups.end()) return at->second;
   std::vector<int> all;
+  all.reserve(static_cast<std::size_t>(world));
   for (int rank = 0; rank < world; ++rank) all.push_back(rank);
   return all;
 }
