@@ -75,7 +75,7 @@ std::map<int, std::string> and_in(std::map<int, std::string> first, const std::m
 }
 
 const std::vector<Case>& cases() {
-  static const std::vector<Case> all{
+  static const std::vector<Case> kCases{
       {"s12", "mismatch", {}, "pg0 0: [0] all_reduce f32 409600 [1-7] all_reduce f32 409598"},
       {"s13", "mismatch", {}, "pg0 0: [0] all_reduce f32 209715200 [1-7] all_reduce f32 104857600"},
       {"s14", "mismatch", {}, "pg0 1: [0] all_gather f32 5373952 [1] all_gather f32 5242880"},
@@ -98,7 +98,7 @@ const std::vector<Case>& cases() {
               all_in("barrier pg0", {2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15})),
        ""},
   };
-  return all;
+  return kCases;
 }
 
 TEST(ReplayCases, agree_with_the_serial_checker) {

@@ -9,7 +9,6 @@
 namespace ddx::sim {
 namespace {
 
-using ddx::testing::text_of;
 using ddx::testing::trace_of;
 
 std::string outcome(const std::string& text, const ReplayOptions& options = {}) {

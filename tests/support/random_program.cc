@@ -64,6 +64,7 @@ CallLists Generator::run() {
   start.call = {OpKind::broadcast, "pg0", type(), size(), RedOp::unknown, static_cast<int>(pick(2)), 0, {}, -1};
   emit(start, -1);
   std::vector<Event> pattern;
+  pattern.reserve(static_cast<std::size_t>(calls));
   for (int i = 0; i < calls; ++i) pattern.push_back(event());
   for (int step = 0; step < steps; ++step) {
     for (const Event& each : pattern) emit(each, step);
