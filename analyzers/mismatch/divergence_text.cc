@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 namespace ddx::analyzers {
 namespace {
@@ -39,6 +40,9 @@ Words words_of(const JobView& job, const Divergence& d, std::uint32_t odd, std::
   w.other_call = describe_call(job, other_member, other_row);
   w.kind = d.edit.kind == Edit::Kind::extra ? w.odd_call : w.other_call;
   w.place = fmt::format("group {}, seq {}", group.label, d.seq);
+  const RankRecord& record = *odd_member.record;
+  // Calls of a log are NCCL's, which prints its opCount in hexadecimal: the reader will search for that.
+  if (!record.snapshot && !record.whole_program) w.place += fmt::format(", opCount 0x{:x} in the log", d.seq);
   w.many = odd_ranks.size() > 1;
   return w;
 }
@@ -97,7 +101,7 @@ std::string summary_of(const Divergence& d, const Words& w) {
 
 std::string calls_text(std::size_t n) { return n == 1 ? "one call" : fmt::format("{} calls", format_count(n)); }
 
-std::string why_of(const JobView& job, const Divergence& d) {
+std::string why_of(const JobView& job, const Divergence& d, const Words& w) {
   const GroupView& group = job.groups[d.group];
   std::string text = fmt::format("Calls were matched by sequence number in group {} ({} members, {} with evidence). ",
                                  group.label, group.members.size(), group.with_record());
@@ -106,10 +110,13 @@ std::string why_of(const JobView& job, const Divergence& d) {
     case Edit::Kind::skip:
     case Edit::Kind::extra:
       if (d.edit.support > 0) {
-        text +=
-            fmt::format("With {} {}, the lists agree again for the next {}: what differs behind it is a consequence.\n",
-                        calls_text(d.edit.length), d.edit.kind == Edit::Kind::skip ? "put in" : "taken out",
-                        calls_text(d.edit.support));
+        text += fmt::format(
+            "With {} {} what {} called, the lists agree again for the next {}: what differs behind it is a "
+            "consequence. The hang "
+            "may "
+            "show later than this.\n",
+            calls_text(d.edit.length), d.edit.kind == Edit::Kind::skip ? "added to" : "taken out of", w.odd,
+            calls_text(d.edit.support));
       }
       break;
     case Edit::Kind::replace:
@@ -136,6 +143,22 @@ std::string why_of(const JobView& job, const Divergence& d) {
   if (d.completed)
     text += "All sides show the operation as completed: it did not hang, but its result is not to be trusted.\n";
   return text;
+}
+
+// Two sides of one size each: nobody can say which is right, but their ratio may tell of a batch that one side lacks.
+std::string ratio_text(const JobView& job, const Divergence& d, std::uint32_t odd, std::uint32_t reference) {
+  if (d.code != "mismatch-size" || d.has_majority || d.sides.size() != 2) return "";
+  const auto size = [&](std::uint32_t index) {
+    const MemberView& member = job.groups[d.group].members[index];
+    return job.trace->signature(member.program->signature(member.call_at(d.seq)->row)).count_in;
+  };
+  const auto odd_size = size(odd), other_size = size(reference);
+  if (!odd_size || !other_size || *odd_size == *other_size || *odd_size == 0 || *other_size == 0) return "";
+  const std::uint64_t larger = std::max(*odd_size, *other_size), smaller = std::min(*odd_size, *other_size);
+  const std::uint64_t common = std::gcd(larger, smaller);
+  const RankSet short_side = ranks_of(job.groups[d.group], d.sides[*odd_size < *other_size ? 1 : 0]);
+  return fmt::format("The sizes are as {}:{}. A short batch on {} would explain it; nothing here proves that.\n",
+                     format_count(larger / common), format_count(smaller / common), short_side.label(8));
 }
 
 std::string advice_of(const std::string& code, const Words& w) {
@@ -205,7 +228,7 @@ Finding divergence_finding(const JobView& job, const Divergence& d, std::uint32_
   f.ranks = d.culprits;
   f.subjects = {"group " + group.label, fmt::format("seq {}", d.seq)};
   f.summary = summary_of(d, w);
-  f.explanation = why_of(job, d);
+  f.explanation = why_of(job, d, w) + ratio_text(job, d, odd, reference);
   const MemberView& odd_member = group.members[odd];
   const MemberView& other_member = group.members[reference];
   f.evidence.push_back(call_evidence(job, group, odd_member, odd_member.call_at(d.seq)->row));
