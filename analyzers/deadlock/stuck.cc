@@ -89,6 +89,31 @@ Finding device_finding(const JobView& job, const WaitGraph& graph, const Instanc
   return f;
 }
 
+// An all_to_all whose pairs cannot be compared, since some member's split lists were not recorded.
+bool pairs_unknown(const JobView& job, const GroupView& group, const Instance& wait) {
+  for (const MemberView& member : group.members) {
+    const Call* call = member.record && !wait.p2p ? member.call_at(wait.seq) : nullptr;
+    if (!call) continue;
+    const Signature& s = job.trace->signature(member.program->signature(call->row));
+    if (s.kind == OpKind::all_to_all && (s.split_in.empty() || s.split_out.empty())) return true;
+  }
+  return false;
+}
+
+void say_pairs_unknown(Finding& f, const std::string& call) {
+  f.confidence = Confidence::low;
+  f.summary =
+      fmt::format("all members entered {}, but it does not end; whether their splits fit is not recorded", call);
+  f.explanation =
+      "Nobody is missing. What each member sends to each other may differ by right, and the lists of it are not in "
+      "these dumps (recorders write them from version 2.11 on): a pair that does not fit hangs just so, and totals "
+      "cannot tell. If the lists fit, what is left is below: a device, a link, the library. (If the job was still "
+      "making progress when this was taken, this is what a healthy run looks like.)\n";
+  f.advice =
+      "Print the input and output splits of every rank before this call and compare pair by pair; only if they fit, "
+      "take stacks of all ranks (py-spy dump) and look at NCCL's log, at dmesg and at the links.";
+}
+
 std::optional<Finding> stuck_finding(const JobView& job, const WaitGraph& graph) {
   const Instance& wait = widest(graph);
   const GroupView& group = job.groups[wait.group];
@@ -110,13 +135,16 @@ std::optional<Finding> stuck_finding(const JobView& job, const WaitGraph& graph)
       "Nobody is missing and no size, type or order differs, so no rank's program is at fault. What is left is below: "
       "a device, a link, the library. (If the job was still making progress when this was taken, this is what "
       "a healthy run looks like.)\n";
-  if (!done.empty())
-    f.explanation += fmt::format("It is complete on {} and not on {}.\n", done.label(8), f.victims.label(8));
   f.evidence.push_back(call_evidence(job, group, group.members[wait.member], wait.row));
   f.advice =
       "Take stacks of all ranks (py-spy dump), look at NCCL's log for network warnings and at dmesg for Xid errors, "
-      "and "
-      "test the links (nccl-tests) between the hosts of this group.";
+      "and test the links (nccl-tests) between the hosts of this group.";
+  if (pairs_unknown(job, group, wait)) {
+    say_pairs_unknown(f, fmt::format("{} (group {}, seq {})", describe_call(job, group.members[wait.member], wait.row),
+                                     group.label, wait.seq));
+  }
+  if (!done.empty())
+    f.explanation += fmt::format("It is complete on {} and not on {}.\n", done.label(8), f.victims.label(8));
   return f;
 }
 
