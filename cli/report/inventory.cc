@@ -19,7 +19,7 @@ constexpr std::array<std::string_view, 32> kKinds{
     "shared_memory_error",  "tuning_choice",       "process_end",
     "elastic_failure",      "attempt_start",       "tests_banner",
     "ras_communicator",     "idle_notice",         "progress_notice",
-    "nan_notice",           "rank_address"};
+    "nan_notice",           "rank_address",        "host_stack"};
 static_assert(kKinds.size() == std::variant_size_v<LogFact>, "a kind of log event has no name");
 
 // What a program does on one of its communicator slots. Shared by all ranks that run the program.

@@ -71,7 +71,7 @@ std::string who_of(const Finding& finding) {
 }
 
 std::string why_of(const Finding& finding, bool verbose) {
-  const std::string text = printable_lines(finding.explanation);
+  std::string text = printable_lines(finding.explanation);
   std::size_t end = 0;
   for (std::size_t lines = 0; lines < kExplanationLines && end != std::string::npos; ++lines) {
     end = text.find('\n', end == 0 ? 0 : end + 1);

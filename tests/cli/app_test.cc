@@ -194,10 +194,8 @@ TEST_F(App, SameInputSameBytes) {
 }
 
 TEST_F(App, OrderOfPathsDoesNotMatter) {
-  std::vector<std::string> paths;
-  for (int rank = 0; rank < 2; ++rank)
-    paths.push_back(write("rank_" + std::to_string(rank) + ".json", dump("pg", "a.py")));
-  paths.push_back(write("train.log", "[rank1]: RuntimeError: boom\n"));
+  std::vector<std::string> paths{write("rank_0.json", dump("pg", "a.py")), write("rank_1.json", dump("pg", "a.py")),
+                                 write("train.log", "[rank1]: RuntimeError: boom\n")};
   const auto answer = [](std::vector<std::string> order) {
     order.insert(order.begin(), "analyze");
     order.insert(order.end(), {"--format", "json"});
@@ -218,7 +216,10 @@ TEST_F(App, HostileInputNeverBreaksAFormat) {
     const std::string folder = "in" + std::to_string(number++);
     write(folder + "/rank_0.json", dump(hostile, hostile));
     write(folder + "/rank_1.json", dump(hostile + "other", hostile));
-    write(folder + "/train.log", "[rank1]: RuntimeError: " + hostile + "\n[rank0]: " + hostile + "\n");
+    std::string log = "[rank1]: RuntimeError: ";
+    log += hostile + "\n[rank0]: ";
+    log += hostile + "\n";
+    write(folder + "/train.log", log);
     write(folder + "/odd \"name\"\n%,:;<&>\x1b[31m", "what is this");
     const auto out = [&](const char* command, const char* format) {
       const Answer answer = ddx({command, path(folder), "--format", format, "--verbose"});

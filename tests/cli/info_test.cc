@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -101,9 +102,7 @@ group         pg
 TEST(InfoText, FourThousandRanksFitOnAScreen) {
   std::string ops = "world 4096\n0-4095 all_reduce f32 8 pg0\n0-4095 barrier pg0\n";
   for (int group = 0; group < 512; ++group) {
-    const std::string members = std::to_string(8 * group) + "-" + std::to_string(8 * group + 7);
-    ops += "pg tp" + std::to_string(group) + " = " + members + "\n" + members + " all_gather f32 8 tp" +
-           std::to_string(group) + "\n";
+    ops += fmt::format("pg tp{0} = {1}-{2}\n{1}-{2} all_gather f32 8 tp{0}\n", group, 8 * group, 8 * group + 7);
   }
   const std::string text = render_info_text(take_inventory(formats::read_ops(ops)), 100, false, false, false);
   EXPECT_THAT(text, HasSubstr("0-4095 (4,096); world size 4,096"));
