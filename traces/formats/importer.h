@@ -43,9 +43,9 @@ struct Importer {
 
 const std::vector<Importer>& importers();
 
-// The rank that a path names: by options.rank_from, else the last number behind "rank" in the file name, else the last
-// number of the file name (without a known extension), else one of a folder named like "rank_3"/"3".
-// nullopt where there is none.
+// The rank that a path names: by options.rank_from, else the last number behind "rank" in the file's name or that of a
+// folder (not "local_rank" and kin). Where no pattern is given, else the last number of the file's name that is no
+// date, size, address or process id, else a folder that is a number. nullopt where there is none.
 std::optional<RankId> rank_of_path(const std::string& path, const ImportOptions& options);
 
 }  // namespace ddx::formats
