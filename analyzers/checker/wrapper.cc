@@ -105,6 +105,14 @@ Finding vote(const Evidence& evidence, const Reports& reports, const char* code,
   finding.summary = fmt::format("The ranks call {}: {}", what, describe(classes));
   finding.explanation = voted ? "Several ranks reported what they call; the minority differs from all others.\n"
                               : "The message compares two ranks only: which of them is wrong it does not say.\n";
+  const auto apart = spread(reports);
+  if (apart && *apart > 0 && *apart <= kFew) {
+    finding.explanation += fmt::format(
+        "They count {} too: the numbers are {} apart, so one side has made more or fewer calls before this one, and "
+        "the "
+        "first real difference is earlier.\n",
+        describe(classes_by(reports, seq_of)), *apart);
+  }
   finding.advice =
       "Compare the code paths that lead these ranks to this call; run all ranks with "
       "TORCH_DISTRIBUTED_DEBUG=DETAIL and keep every rank's log.";

@@ -98,7 +98,9 @@ std::vector<Barrier> barriers_of(const Evidence& evidence) {
 }
 
 // A rank passed when it wrote a later line that needs the barrier behind it, or waits at the barrier of a later key.
+// Where one of its members gave up, nobody passed: a line of work then is of something that needs no group.
 void find_passed(const Evidence& evidence, Barrier& barrier) {
+  if (barrier.timed_out()) return;
   std::map<std::pair<InputId, RankId>, std::uint64_t> latest;
   std::map<InputId, std::uint64_t> latest_nameless;  // lines without a rank speak for a file of one reporter
   for (const LogEvent& event : evidence.events) {
