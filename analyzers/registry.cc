@@ -4,6 +4,7 @@
 #include "analyzers/judge.h"
 #include "analyzers/launch/launch.h"
 #include "analyzers/liveness/liveness.h"
+#include "analyzers/liveness/stacks.h"
 #include "analyzers/quality/quality.h"
 #include "analyzers/snapshot_judge.h"
 
@@ -17,6 +18,7 @@ const std::vector<Analyzer>& analyzers() {
       {"liveness.absence", judge_absence},
       {"liveness.watchdog", judge_watchdog},
       {"liveness.host_timeout", judge_host_timeouts},
+      {"liveness.stacks", judge_stacks},
       {"launch.store_barrier", judge_store_barrier},
       {"launch.worlds", judge_worlds},
       {"launch.identity", judge_identity},

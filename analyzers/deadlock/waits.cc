@@ -10,9 +10,12 @@
 #include "analyzers/deadlock/stuck.h"
 #include "analyzers/deadlock/wait_text.h"
 #include "analyzers/match/alignment.h"
+#include "analyzers/match/host_stack.h"
 
 namespace ddx::analyzers {
 namespace {
+
+constexpr std::size_t kMostStacks = 4;
 
 // One operation with those members that do not wait for anybody themselves: the end of a chain.
 struct ChainEnd {
@@ -170,7 +173,22 @@ class ChainEndJudge {
       if (f.confidence == Confidence::high) f.confidence = Confidence::medium;
     }
     if (silence_.stop) describe_stop(f);
+    describe_hosts(f);
     return f;
+  }
+
+  // Where the idle ranks' own code stood, if somebody looked.
+  void describe_hosts(Finding& f) const {
+    std::vector<std::string> sites;
+    for (const RankStack& seen : last_host_stacks(*job_.evidence)) {
+      if (!idle_.contains(seen.rank) || sites.size() == kMostStacks) continue;
+      sites.push_back(short_call_site(*seen.stack));
+      f.explanation += fmt::format("The main thread of rank {} {} {}.\n", seen.rank.value,
+                                   seen.stack->timed_out ? "timed out in" : "is in", place_text(*seen.stack));
+      f.evidence.push_back(stack_evidence(*job_.evidence, seen));
+    }
+    if (sites.size() != idle_.size() || sites.front().empty() || f.code == "uneven-steps") return;
+    f.advice = fmt::format("Look at {}: {} was there when its stack was taken.", sites.front(), idle_.label(8));
   }
 
   Finding dead() const {

@@ -8,7 +8,7 @@ namespace ddx::cli {
 namespace {
 
 // In the order of LogFact.
-constexpr std::array<std::string_view, 32> kKinds{
+constexpr std::array<std::string_view, 33> kKinds{
     "watchdog_timeout",     "watchdog_status",     "heartbeat_stuck",
     "store_barrier",        "store_join",          "wrapper_mismatch",
     "barrier_device_guess", "comm_init",           "nccl_warning",

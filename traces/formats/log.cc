@@ -14,6 +14,7 @@
 #include "traces/formats/process_log.h"
 #include "traces/formats/progress_log.h"
 #include "traces/formats/ras_text.h"
+#include "traces/formats/stack_log.h"
 #include "traces/formats/torch_log.h"
 
 namespace ddx::formats {
@@ -82,7 +83,7 @@ class LogReader {
     }
   }
 
-  bool anything_open() const { return processes_.open > 0 || ras_.open || !tests_.open.empty(); }
+  bool anything_open() const { return processes_.open > 0 || stacks_.open > 0 || ras_.open || !tests_.open.empty(); }
 
   void read_line(std::string_view text, unsigned interests) {
     LogLine line = strip_prefixes(text, srun_labels_);
@@ -102,6 +103,8 @@ class LogReader {
   }
 
   void read_facts(const LogLine& line, unsigned interests) {
+    const bool stack = (interests & kStack) != 0;
+    if ((stack || stacks_.open > 0) && read_stack_line(line, stack, stacks_, events_)) return;
     const std::size_t before = events_.size();
     bool collective = false;
     if ((interests & kTorch) != 0) collective = read_torch_line(line, torch_, events_);
@@ -129,6 +132,7 @@ class LogReader {
   }
 
   void finish() {
+    finish_stacks(stacks_, events_);
     finish_processes(processes_, events_);
     finish_ras(ras_, events_);
     name_shared_devices(events_);
@@ -145,6 +149,7 @@ class LogReader {
   std::string scratch_;
   TorchState torch_;
   ProcessState processes_;
+  StackState stacks_;
   ProgressState progress_;
   NcclTestsState tests_;
   RasTextState ras_;
@@ -185,7 +190,10 @@ bool looks_like_text(std::string_view head) {
 bool holds_a_known_line(std::string_view head) {
   while (!head.empty()) {
     const std::size_t end = head.find('\n');
-    if ((interests_of(head.substr(0, end)) & ~static_cast<unsigned>(kProgress)) != 0) return true;
+    const std::string_view line = head.substr(0, end);
+    const unsigned interests = interests_of(line);
+    if ((interests & ~static_cast<unsigned>(kProgress | kStack)) != 0) return true;
+    if ((interests & kStack) != 0 && is_stack_header(line)) return true;
     head.remove_prefix(end == std::string_view::npos ? head.size() : end + 1);
   }
   return false;

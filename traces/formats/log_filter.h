@@ -16,6 +16,7 @@ enum LineInterest : unsigned {
   kProgress = 1U << 5,
   kRas = 1U << 6,
   kTests = 1U << 7,
+  kStack = 1U << 8,  // may begin a stack, or what a stack may not be read from
 };
 
 unsigned interests_of(std::string_view line);

@@ -25,16 +25,6 @@ ProcessSource& source_of(const LogLine& line, ProcessState& state) {
 
 bool is_indented(std::string_view body) { return !body.empty() && (body.front() == ' ' || body.front() == '\t'); }
 
-// Frames of Python, of installed packages and of the launchers say where an exception passed, not whose it is.
-bool is_library(std::string_view file) {
-  static constexpr std::string_view kFragments[] = {"site-packages/", "dist-packages/", "/torch/",
-                                                    "/lib/python3",   "lib64/python3",  "bin/torchrun",
-                                                    "bin/accelerate", "bin/deepspeed",  "<frozen "};
-  if (file.starts_with("torch/") || file.starts_with("<")) return true;
-  return std::any_of(std::begin(kFragments), std::end(kFragments),
-                     [&](std::string_view fragment) { return contains(file, fragment); });
-}
-
 // `File "train.py", line 565, in load_state_dict` -> "train.py:565 in load_state_dict"; faulthandler writes no comma
 // before "in". Empty: no frame, or not the user's.
 std::string user_frame(std::string_view text) {
@@ -291,6 +281,15 @@ bool is_secondary(std::string_view exception) {
                                                     "failure in name resolution"};
   return std::any_of(std::begin(kFragments), std::end(kFragments),
                      [&](std::string_view fragment) { return contains(exception, fragment); });
+}
+
+bool is_library(std::string_view file) {
+  static constexpr std::string_view kFragments[] = {"site-packages/", "dist-packages/", "/torch/",
+                                                    "/lib/python3",   "lib64/python3",  "bin/torchrun",
+                                                    "bin/accelerate", "bin/deepspeed",  "<frozen "};
+  if (file.starts_with("torch/") || file.starts_with("<")) return true;
+  return std::any_of(std::begin(kFragments), std::end(kFragments),
+                     [&](std::string_view fragment) { return contains(file, fragment); });
 }
 
 void note_collective_failure(const LogLine& line, ProcessState& state) {

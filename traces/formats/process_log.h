@@ -63,6 +63,10 @@ void note_collective_failure(const LogLine& line, ProcessState& state);
 // Closes what the end of the file leaves open.
 void finish_processes(ProcessState& state, LogEventWriter& events);
 
+// Whether a frame's file is Python's, an installed package's or a launcher's: such frames say where an exception
+// passed, not whose it is.
+bool is_library(std::string_view file);
+
 // Whether an exception only reports that a peer or a collective failed.
 bool is_secondary(std::string_view exception);
 

@@ -269,12 +269,22 @@ struct RankAddress {
   std::string address;
 };
 
+// Where one thread of a process stood: from a dump of Python stacks (faulthandler, py-spy), or from the traceback of a
+// call that timed out, which shows where its thread had waited.
+struct HostStack {
+  std::vector<std::string> frames;  // "file:line in function", innermost first, at most 32
+  std::string distributed_call;     // innermost function of torch.distributed: "recv", "all_reduce"; empty: in none
+  std::string call_site;            // innermost frame of the user's own code, as in `frames`; empty: none
+  bool main_thread = false;
+  bool timed_out = false;  // the wait is over: from the traceback of a time-out
+};
+
 using LogFact = std::variant<WatchdogTimeout, WatchdogStatus, HeartbeatStuck, StoreBarrier, StoreJoin, WrapperMismatch,
                              BarrierDeviceGuess, CommInit, NcclWarning, DeviceDuplicate, BootstrapDuplicate,
                              BootstrapSizeMismatch, VersionMismatch, LibraryVersion, ReturnCode, NetAdapters,
                              NetAdapterError, NetChannel, NetCompletionError, NetSocketError, NameResolutionError,
                              SharedMemoryError, TuningChoice, ProcessEnd, ElasticFailure, AttemptStart, TestsBanner,
-                             RasCommunicator, IdleNotice, ProgressNotice, NanNotice, RankAddress>;
+                             RasCommunicator, IdleNotice, ProgressNotice, NanNotice, RankAddress, HostStack>;
 
 struct LogEvent {
   InputId input;
