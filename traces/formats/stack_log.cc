@@ -231,17 +231,19 @@ bool read_header(const LogLine& line, StackSource& source, LogEventWriter& event
   return false;
 }
 
-bool read_start(const LogLine& line, StackSource& source, LogEventWriter& events) {
-  if (read_header(line, source, events)) return true;
+enum class Start { none, stack, shared };  // shared: others read the line too
+
+Start read_start(const LogLine& line, StackSource& source, LogEventWriter& events) {
+  if (read_header(line, source, events)) return Start::stack;
   note_py_spy_process(line, source, events);
   const bool traceback = contains(line.body, "Traceback (most recent call last)");
   const bool fatal = contains(line.body, "Fatal Python error: ");
-  if (!traceback && !fatal) return false;
+  if (!traceback && !fatal) return Start::none;
   close_dump(source, events);
   source.kind = fatal ? Kind::fatal : Kind::traceback;
   source.lines = 0;
   if (traceback) source.thread = thread_at(line);
-  return false;  // others read it too
+  return Start::shared;
 }
 
 // ---- lines of what is open ------------------------------------------------------------------------------------------
@@ -324,7 +326,8 @@ bool read_stack_line(const LogLine& line, bool interesting, StackState& state, L
   }
   StackSource& source = at->second;
   const bool was_open = source.open();
-  const bool part = (interesting && read_start(line, source, events)) || continue_open(line, source, events);
+  const Start start = interesting ? read_start(line, source, events) : Start::none;
+  const bool part = start == Start::none ? continue_open(line, source, events) : start == Start::stack;
   if (was_open && !source.open()) --state.open;
   if (!was_open && source.open()) ++state.open;
   return part;
