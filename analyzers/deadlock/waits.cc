@@ -86,6 +86,8 @@ class ChainEndJudge {
     if (!instance_.p2p) f.subjects.push_back(fmt::format("seq {}", instance_.seq));
     f.evidence.push_back(call_evidence(job_, group_, waiter(), instance_.row));
     add_last_call(f);
+    // Of those who ended, or rightly made no call, a stack says nothing about the hang.
+    if (f.code != "dead-rank" && f.code != "rank0-only") describe_hosts(f);
     return f;
   }
 
@@ -173,7 +175,6 @@ class ChainEndJudge {
       if (f.confidence == Confidence::high) f.confidence = Confidence::medium;
     }
     if (silence_.stop) describe_stop(f);
-    describe_hosts(f);
     return f;
   }
 
@@ -187,7 +188,8 @@ class ChainEndJudge {
                                    seen.stack->timed_out ? "timed out in" : "is in", place_text(*seen.stack));
       f.evidence.push_back(stack_evidence(*job_.evidence, seen));
     }
-    if (sites.size() != idle_.size() || sites.front().empty() || f.code == "uneven-steps") return;
+    const bool only_absent = f.code == "missing-ranks" || f.code == "group-create";
+    if (!only_absent || sites.size() != idle_.size() || sites.front().empty()) return;
     f.advice = fmt::format("Look at {}: {} was there when its stack was taken.", sites.front(), idle_.label(8));
   }
 

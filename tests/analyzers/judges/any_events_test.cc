@@ -9,6 +9,7 @@
 #include "analyzers/hosts/hosts.h"
 #include "analyzers/launch/launch.h"
 #include "analyzers/liveness/liveness.h"
+#include "analyzers/liveness/stacks.h"
 #include "tests/analyzers/judges/story.h"
 
 namespace ddx::analyzers {
@@ -112,8 +113,19 @@ TestsBanner banner(Dice& dice) {
   return fact;
 }
 
+HostStack host_stack(Dice& dice) {
+  static constexpr const char* kCalls[] = {"", "recv", "send", "all_reduce", "recv"};
+  HostStack stack;
+  if (dice.coin()) stack.frames.push_back(dice.word());
+  stack.distributed_call = kCalls[dice.below(std::size(kCalls))];
+  stack.call_site = dice.word();
+  stack.main_thread = dice.below(4) != 0;
+  stack.timed_out = dice.coin();
+  return stack;
+}
+
 LogFact fact(Dice& dice) {
-  switch (dice.below(31)) {
+  switch (dice.below(32)) {
     case 0:
       return WatchdogTimeout{dice.natural(),
                              dice.word(),
@@ -156,6 +168,7 @@ LogFact fact(Dice& dice) {
     case 27: return ras(dice);
     case 28: return IdleNotice{dice.word(), dice.maybe(dice.number())};
     case 29: return NanNotice{dice.word()};
+    case 30: return host_stack(dice);
     default: return RankAddress{dice.rank(), dice.word(), dice.word()};
   }
 }
@@ -180,10 +193,10 @@ Evidence any_evidence(unsigned seed) {
 }
 
 TEST(AnyEvents, EveryFindingIsWhole) {
-  const auto judges = {
-      judge_process_ends, judge_absence, judge_host_timeouts, judge_watchdog, judge_store_barrier, judge_worlds,
-      judge_identity,     judge_devices, judge_network,       judge_adapters, judge_host_limits,   judge_tuning,
-      judge_versions,     judge_names,   judge_wrapper,       judge_ras,      judge_idle,          judge_nan};
+  const auto judges = {judge_process_ends, judge_absence,  judge_host_timeouts, judge_watchdog, judge_store_barrier,
+                       judge_worlds,       judge_identity, judge_devices,       judge_network,  judge_adapters,
+                       judge_host_limits,  judge_tuning,   judge_versions,      judge_names,    judge_wrapper,
+                       judge_ras,          judge_idle,     judge_nan,           judge_stacks};
   std::set<std::string> codes;
   for (unsigned seed = 0; seed < 2000; ++seed) {
     const Evidence evidence = any_evidence(seed);
