@@ -89,7 +89,8 @@ class GroupScan {
       if (const Call* call = group_.members[i].call_at(seq)) by_key[keys_.key(group_.members[i], *call)].push_back(i);
     }
     std::vector<std::vector<std::uint32_t>> sides;
-    for (auto& [key, members] : by_key) {
+    for (auto& entry : by_key) {
+      std::vector<std::uint32_t>& members = entry.second;  // clang 14 captures no structured binding
       const auto same = std::find_if(sides.begin(), sides.end(), [&](const auto& side) {
         return difference_at(seq, side.front(), members.front()) == Field::none;
       });
