@@ -1,6 +1,8 @@
 // The inventory for people.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/units.h"
 #include "cli/report/inventory.h"
 #include "cli/report/printable.h"

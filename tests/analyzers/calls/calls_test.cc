@@ -2,6 +2,8 @@
 // from what recorders would hold once all came to rest.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "analyzers/analyzer.h"
 #include "analyzers/judge.h"
 #include "tests/support/cut.h"
