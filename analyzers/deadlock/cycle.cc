@@ -12,19 +12,6 @@
 namespace ddx::analyzers {
 namespace {
 
-const RankView* view_of(const JobView& job, RankId rank) {
-  const auto at = std::lower_bound(job.ranks.begin(), job.ranks.end(), rank,
-                                   [](const RankView& view, RankId wanted) { return view.rank < wanted; });
-  return at != job.ranks.end() && at->rank == rank ? &*at : nullptr;
-}
-
-const MemberView* member_of(const GroupView& group, RankId rank) {
-  for (const MemberView& member : group.members) {
-    if (member.rank == rank) return &member;
-  }
-  return nullptr;
-}
-
 class CycleJudge {
  public:
   CycleJudge(const JobView& job, const CallKeys& keys, const WaitGraph& graph, const std::vector<std::uint32_t>& set)
@@ -81,7 +68,7 @@ class CycleJudge {
   // The call that `instance` waits for is further down in the program of `rank` (known for whole programs only).
   bool planned(std::uint32_t instance, RankId rank) const {
     const Instance& wait = graph_.instances[instance];
-    const MemberView* member = member_of(job_.groups[wait.group], rank);
+    const MemberView* member = job_.groups[wait.group].member_of(rank);
     if (!member || !member->record) return false;
     if (!wait.p2p) return member->call_at(wait.seq) != nullptr;
     if (!wait.partner_sends) return true;  // both sides are posted, only behind something else
@@ -96,7 +83,7 @@ class CycleJudge {
 
   bool whole_programs() const {
     return std::all_of(core_.begin(), core_.end(), [&](RankId rank) {
-      const RankView* view = view_of(job_, rank);
+      const RankView* view = job_.view_of(rank);
       return view && view->record && view->record->whole_program;
     });
   }
@@ -172,27 +159,47 @@ class CycleJudge {
     return f;
   }
 
-  // Where in the program of `rank` the call that `wait` is about stands, issued or planned.
-  std::optional<std::uint32_t> row_of(const Instance& wait, RankId rank) const {
-    const MemberView* member = wait.p2p ? nullptr : member_of(job_.groups[wait.group], rank);
-    const Call* call = member && member->record ? member->call_at(wait.seq) : nullptr;
+  // Where in a member's program the call that `wait` is about stands, issued or planned.
+  static std::optional<std::uint32_t> row_of(const Instance& wait, const MemberView* member) {
+    const Call* call = !wait.p2p && member && member->record ? member->call_at(wait.seq) : nullptr;
     return call ? std::optional(call->row) : std::nullopt;
+  }
+
+  // How many ranks make the call of one operation before that of another, and how many after it.
+  struct Order {
+    std::size_t before = 0, after = 0;
+  };
+
+  // Whether `member` (of the first one's group) makes the first before the second; nullopt: not both.
+  std::optional<bool> makes_before(const Instance& first, const Instance& second, const MemberView& member) const {
+    const auto row_first = row_of(first, &member);
+    const auto row_second = row_of(second, job_.groups[second.group].member_of(member.rank));
+    return row_first && row_second ? std::optional(*row_first < *row_second) : std::nullopt;
+  }
+
+  Order order_of_all(const Instance& first, const Instance& second) const {
+    Order order;
+    for (const MemberView& member : job_.groups[first.group].members) {
+      if (const auto before = makes_before(first, second, member)) ++(*before ? order.before : order.after);
+    }
+    return order;
   }
 
   // The only rank on the circle that makes its two calls in another order than all others who make both.
   std::optional<std::uint32_t> odd_by_order() const {
     std::optional<std::uint32_t> odd;
+    std::map<std::pair<const Instance*, const Instance*>, Order> orders;  // many ranks share their two calls
     for (std::uint32_t rank : set_) {
       const Instance* own = own_wait(rank);
       const Instance* missed = awaited_in(rank);
       if (!own || !missed) return std::nullopt;
-      std::size_t same = 0, other = 0;
-      for (const MemberView& member : job_.groups[own->group].members) {
-        if (member.rank == graph_.ranks[rank]) continue;
-        const auto row_own = row_of(*own, member.rank), row_missed = row_of(*missed, member.rank);
-        if (row_own && row_missed) ++(*row_own < *row_missed ? same : other);
-      }
-      if (other < 2 || other <= same) continue;
+      const auto [at, fresh] = orders.try_emplace({own, missed});
+      if (fresh) at->second = order_of_all(*own, *missed);
+      Order others = at->second;
+      const MemberView* self = job_.groups[own->group].member_of(graph_.ranks[rank]);
+      const auto self_before = self ? makes_before(*own, *missed, *self) : std::nullopt;
+      if (self_before) --(*self_before ? others.before : others.after);
+      if (others.after < 2 || others.after <= others.before) continue;
       if (odd) return std::nullopt;
       odd = rank;
     }
@@ -224,7 +231,7 @@ class CycleJudge {
     const MemberView& waiter = group.members[wait.member];
     const OpKind kind = job_.trace->signature(waiter.program->signature(wait.row)).kind;
     if (kind == OpKind::new_group) return true;
-    const MemberView* member = member_of(group, rank);
+    const MemberView* member = group.member_of(rank);
     const bool first = waiter.calls.front().seq == wait.seq && !waiter.record->head_lost && wait.seq <= 1;
     const bool default_group =
         group.label == "default_pg" || group.label == "pg0" || group.name == "0" || group.ranks() == job_.known;
@@ -311,7 +318,7 @@ class CycleJudge {
   }
 
   std::optional<bool> keeps_pattern(RankId rank) const {
-    const RankView* view = view_of(job_, rank);
+    const RankView* view = job_.view_of(rank);
     if (!view || !view->record) return std::nullopt;
     const Program& program = job_.trace->program(*view->record);
     std::vector<std::uint64_t> calls;

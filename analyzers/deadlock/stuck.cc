@@ -69,7 +69,7 @@ Starts starts_of(const GroupView& group, const Instance& wait) {
   return starts;
 }
 
-Finding device_finding(const JobView& job, const WaitGraph& graph, const Instance& wait, const Starts& starts) {
+Finding device_finding(const JobView& job, const Instance& wait, const Starts& starts) {
   const GroupView& group = job.groups[wait.group];
   Finding f;
   f.code = "stuck-device";
@@ -85,7 +85,6 @@ Finding device_finding(const JobView& job, const WaitGraph& graph, const Instanc
       "before it: a kernel that does not end, or a copy.\n";
   f.evidence.push_back(call_evidence(job, group, group.members[wait.member], wait.row));
   f.advice = "Look at what runs on that device (cuda-gdb, nvidia-smi, py-spy dump --native of its process).";
-  (void)graph;
   return f;
 }
 
@@ -160,7 +159,7 @@ std::vector<Finding> judge_without_missing(const JobView& job, const CallKeys& k
   const Instance& wait = widest(graph);
   if (!wait.p2p) {
     const Starts starts = starts_of(job.groups[wait.group], wait);
-    if (!starts.started.empty() && !starts.scheduled.empty()) return {device_finding(job, graph, wait, starts)};
+    if (!starts.started.empty() && !starts.scheduled.empty()) return {device_finding(job, wait, starts)};
   }
   if (auto finding = stuck_finding(job, graph)) findings.push_back(std::move(*finding));
   return findings;

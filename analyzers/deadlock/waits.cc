@@ -52,11 +52,10 @@ struct Silence {
 
 Silence silence_of(const JobView& job, RankId rank) {
   Silence silence;
-  const auto at = std::lower_bound(job.ranks.begin(), job.ranks.end(), rank,
-                                   [](const RankView& view, RankId wanted) { return view.rank < wanted; });
-  if (at == job.ranks.end() || at->rank != rank || !at->record) return silence;
-  const Program& program = job.trace->program(*at->record);
-  silence.finished = at->record->whole_program;
+  const RankView* view = job.view_of(rank);
+  if (!view || !view->record) return silence;
+  const Program& program = job.trace->program(*view->record);
+  silence.finished = view->record->whole_program;
   for (std::size_t row = 0; row < program.size(); ++row) {
     const Signature& s = job.trace->signature(program.signature(row));
     if (s.kind != OpKind::stop) continue;

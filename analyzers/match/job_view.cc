@@ -181,6 +181,9 @@ class Builder {
   static void finish_group(GroupView& group) {
     std::sort(group.members.begin(), group.members.end(),
               [](const MemberView& a, const MemberView& b) { return a.position < b.position; });
+    for (std::uint32_t i = 0; i < group.members.size(); ++i) group.by_rank.push_back(i);
+    std::stable_sort(group.by_rank.begin(), group.by_rank.end(),
+                     [&](std::uint32_t a, std::uint32_t b) { return group.members[a].rank < group.members[b].rank; });
     for (MemberView& member : group.members) {
       if (!member.program) continue;
       std::stable_sort(member.calls.begin(), member.calls.end(),
@@ -243,10 +246,14 @@ bool MemberView::completed(const Call& call) const {
 
 bool MemberView::in_flight(const Call& call) const {
   for (std::uint32_t row = call.row; row < call.row + call.rows; ++row) {
-    const OpState state = program->state(row);
-    if (state == OpState::scheduled || state == OpState::started) return true;
+    if (in_flight(row)) return true;
   }
   return false;
+}
+
+bool MemberView::in_flight(std::uint32_t row) const {
+  const OpState state = program->state(row);
+  return state == OpState::scheduled || state == OpState::started;
 }
 
 RankSet GroupView::ranks() const {
@@ -254,6 +261,26 @@ RankSet GroupView::ranks() const {
   all.reserve(members.size());
   for (const MemberView& member : members) all.push_back(member.rank);
   return RankSet(std::move(all));
+}
+
+const MemberView* GroupView::member_of(RankId rank) const {
+  const auto at = std::lower_bound(by_rank.begin(), by_rank.end(), rank,
+                                   [&](std::uint32_t index, RankId wanted) { return members[index].rank < wanted; });
+  return at != by_rank.end() && members[*at].rank == rank ? &members[*at] : nullptr;
+}
+
+const MemberView* GroupView::member_at(std::uint32_t position) const {
+  // Nearly always all members are known, and the position is the index.
+  if (position < members.size() && members[position].position == position) return &members[position];
+  const auto at = std::find_if(members.begin(), members.end(),
+                               [&](const MemberView& member) { return member.position == position; });
+  return at == members.end() ? nullptr : &*at;
+}
+
+const RankView* JobView::view_of(RankId rank) const {
+  const auto at = std::lower_bound(ranks.begin(), ranks.end(), rank,
+                                   [](const RankView& view, RankId wanted) { return view.rank < wanted; });
+  return at != ranks.end() && at->rank == rank ? &*at : nullptr;
 }
 
 std::size_t GroupView::with_record() const {

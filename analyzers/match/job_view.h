@@ -37,6 +37,7 @@ struct MemberView {
   const Call* call_at(std::uint64_t seq) const;  // null: not retained or not reached
   bool completed(const Call& call) const;
   bool in_flight(const Call& call) const;  // scheduled or started
+  bool in_flight(std::uint32_t row) const;
 };
 
 struct GroupView {
@@ -44,9 +45,12 @@ struct GroupView {
   std::string name;            // the communicator's own name
   bool members_known = false;  // the member list was recorded (else: those seen)
   bool synthesized = false;
-  std::vector<MemberView> members;  // by position
+  std::vector<MemberView> members;     // by position
+  std::vector<std::uint32_t> by_rank;  // indices of `members`, ascending by rank
 
   RankSet ranks() const;
+  const MemberView* member_of(RankId rank) const;             // null: no member
+  const MemberView* member_at(std::uint32_t position) const;  // null: no such position
   std::size_t with_record() const;
 };
 
@@ -69,6 +73,8 @@ struct JobView {
   std::vector<RankView> ranks;  // one a rank, ascending; of several records of one rank the one that tells most
   RankSet seen;                 // ranks with a record
   RankSet known;                // ranks that anything names: records, member lists, the world size
+
+  const RankView* view_of(RankId rank) const;  // null: no record of it
 };
 
 // Which records a view is made of. Dumps and call logs of one job number and name their groups differently, so each

@@ -6,6 +6,7 @@
 #include <set>
 #include <tuple>
 
+#include "analyzers/match/channels.h"
 #include "base/check.h"
 
 namespace ddx::analyzers {
@@ -102,43 +103,6 @@ void add_collectives(const JobView& job, std::uint32_t group_index, const std::s
   }
 }
 
-// Sends and receives of one direction between two members that are posted and not complete.
-struct Channel {
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> sends;  // (member, row)
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> recvs;
-};
-using Channels = std::map<std::pair<std::uint32_t, std::uint32_t>, Channel>;  // by (source, destination) position
-
-Channels pending_channels(const JobView& job, const GroupView& group) {
-  Channels channels;
-  for (std::uint32_t i = 0; i < group.members.size(); ++i) {
-    const MemberView& member = group.members[i];
-    for (std::size_t k = 0; k < member.p2p_issued; ++k) {
-      const std::uint32_t row = member.p2p[k];
-      const OpState state = member.program->state(row);
-      if (state != OpState::scheduled && state != OpState::started) continue;
-      const Signature& s = job.trace->signature(member.program->signature(row));
-      const auto peer = job.trace->peer(*member.record, s);
-      if (!peer || *peer < 0) continue;
-      const auto other = static_cast<std::uint32_t>(*peer);
-      if (s.kind == OpKind::send) {
-        channels[{member.position, other}].sends.emplace_back(i, row);
-      } else {
-        channels[{other, member.position}].recvs.emplace_back(i, row);
-      }
-    }
-  }
-  return channels;
-}
-
-const MemberView* member_at(const GroupView& group, std::uint32_t position) {
-  if (position < group.members.size() && group.members[position].position == position) return &group.members[position];
-  for (const MemberView& member : group.members) {
-    if (member.position == position) return &member;
-  }
-  return nullptr;
-}
-
 // A pair that met and does not end: nobody is missing in it.
 void add_pair_in_flight(const JobView& job, std::uint32_t group_index, const Channel& channel, WaitGraph& graph) {
   const GroupView& group = job.groups[group_index];
@@ -149,19 +113,19 @@ void add_pair_in_flight(const JobView& job, std::uint32_t group_index, const Cha
   instance.member = sender;
   instance.row = row;
   instance.waiters = {graph.index_of(group.members[sender].rank),
-                      graph.index_of(group.members[channel.recvs.front().first].rank)};
+                      graph.index_of(group.members[channel.recvs.front().member].rank)};
   add_instance(graph, std::move(instance));
 }
 
 void add_p2p(const JobView& job, std::uint32_t group_index, WaitGraph& graph) {
   const GroupView& group = job.groups[group_index];
-  for (const auto& [ends, channel] : pending_channels(job, group)) {
+  for (const auto& [ends, channel] : channels_of(job, group, Posts::pending)) {
     const std::size_t pairs = std::min(channel.sends.size(), channel.recvs.size());
     if (pairs > 0) add_pair_in_flight(job, group_index, channel, graph);
     if (channel.sends.size() == channel.recvs.size()) continue;
     const bool lone_send = channel.sends.size() > pairs;
     const auto [member, row] = lone_send ? channel.sends[pairs] : channel.recvs[pairs];
-    const MemberView* partner = member_at(group, lone_send ? ends.second : ends.first);
+    const MemberView* partner = group.member_at(lone_send ? ends.second : ends.first);
     if (!partner) continue;  // outside the communicator: peer-range
     Instance instance;
     instance.group = group_index;
@@ -267,8 +231,7 @@ std::optional<Head> head_of(const JobView& job, const RankView& view) {
     const MemberView& member = job.groups[place.group].members[place.member];
     if (const Call* call = first_in_flight(member)) take(place, call->row, false);
     for (std::size_t k = 0; k < member.p2p_issued; ++k) {
-      const OpState state = member.program->state(member.p2p[k]);
-      if (state == OpState::scheduled || state == OpState::started) {
+      if (member.in_flight(member.p2p[k])) {
         take(place, member.p2p[k], true);
         break;
       }

@@ -3,96 +3,72 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
-#include <set>
+#include <optional>
+
+#include "analyzers/match/channels.h"
 
 namespace ddx::analyzers {
 namespace {
 
-struct Posted {
-  const MemberView* member;
-  std::uint32_t row;
-};
-struct Channel {
-  std::vector<Posted> sends, recvs;
-};
-using Channels = std::map<std::pair<std::uint32_t, std::uint32_t>, Channel>;  // by (source, destination) position
+// The two calls of one meeting.
+struct Pair {
+  const MemberView& sender;
+  const MemberView& receiver;
+  std::uint32_t send, recv;  // rows
 
-// What can be counted from one end on both sides: everything where no beginning is lost, else only what is pending (all
-// before it has met its partner).
-bool countable(const MemberView& member, std::uint32_t row, bool from_start) {
-  if (from_start) return true;
-  const OpState state = member.program->state(row);
-  return state == OpState::scheduled || state == OpState::started;
-}
+  const Signature& sent(const JobView& job) const { return job.trace->signature(sender.program->signature(send)); }
+  const Signature& expected(const JobView& job) const {
+    return job.trace->signature(receiver.program->signature(recv));
+  }
+};
 
-Channels channels_of(const JobView& job, const GroupView& group) {
-  const bool from_start = std::none_of(group.members.begin(), group.members.end(), [](const MemberView& member) {
+// Everything where no beginning is lost, else only what is pending.
+Posts countable(const GroupView& group) {
+  const bool lost = std::any_of(group.members.begin(), group.members.end(), [](const MemberView& member) {
     return member.record && (member.record->head_lost || member.record->tail_lost);
   });
-  Channels channels;
-  for (const MemberView& member : group.members) {
-    for (std::size_t i = 0; i < member.p2p_issued; ++i) {
-      const std::uint32_t row = member.p2p[i];
-      if (!countable(member, row, from_start)) continue;
-      const Signature& s = job.trace->signature(member.program->signature(row));
-      const auto peer = job.trace->peer(*member.record, s);
-      if (!peer || *peer < 0) continue;
-      const auto other = static_cast<std::uint32_t>(*peer);
-      if (s.kind == OpKind::send) {
-        channels[{member.position, other}].sends.push_back({&member, row});
-      } else {
-        channels[{other, member.position}].recvs.push_back({&member, row});
-      }
-    }
-  }
-  return channels;
-}
-
-const Signature& signature_of(const JobView& job, const Posted& posted) {
-  return job.trace->signature(posted.member->program->signature(posted.row));
+  return lost ? Posts::pending : Posts::issued;
 }
 
 std::optional<std::uint64_t> count_of(const Signature& s) { return s.count_in ? s.count_in : s.count_out; }
 
-Finding pair_finding(const JobView& job, const GroupView& group, const Posted& send, const Posted& recv) {
+Finding pair_finding(const JobView& job, const GroupView& group, const Pair& pair) {
   Finding f;
-  f.subjects = {"group " + group.label, fmt::format("pair {}->{}", send.member->rank.value, recv.member->rank.value)};
-  f.evidence = {call_evidence(job, group, *send.member, send.row), call_evidence(job, group, *recv.member, recv.row)};
+  f.subjects = {"group " + group.label, fmt::format("pair {}->{}", pair.sender.rank.value, pair.receiver.rank.value)};
+  f.evidence = {call_evidence(job, group, pair.sender, pair.send), call_evidence(job, group, pair.receiver, pair.recv)};
   return f;
 }
 
-std::optional<Finding> size_finding(const JobView& job, const GroupView& group, const Posted& send,
-                                    const Posted& recv) {
-  const Signature& s = signature_of(job, send);
-  const Signature& r = signature_of(job, recv);
+std::optional<Finding> size_finding(const JobView& job, const GroupView& group, const Pair& pair) {
+  const Signature& s = pair.sent(job);
+  const Signature& r = pair.expected(job);
   const auto sent = count_of(s), expected = count_of(r);
   const bool counts = sent && expected && *sent != *expected;
   const bool types = s.type_in != DataType::unknown && r.type_in != DataType::unknown && s.type_in != r.type_in;
   if (!counts && !types) return std::nullopt;
-  Finding f = pair_finding(job, group, send, recv);
+  Finding f = pair_finding(job, group, pair);
   f.code = "p2p-size";
   f.confidence = Confidence::high;
-  f.ranks = RankSet{send.member->rank, recv.member->rank};
-  f.summary = fmt::format("rank {} sends {} to rank {}, which receives {} (group {})", send.member->rank.value,
-                          describe_call(job, *send.member, send.row), recv.member->rank.value,
-                          describe_call(job, *recv.member, recv.row), group.label);
+  f.ranks = RankSet{pair.sender.rank, pair.receiver.rank};
+  f.summary = fmt::format("rank {} sends {} to rank {}, which receives {} (group {})", pair.sender.rank.value,
+                          describe_call(job, pair.sender, pair.send), pair.receiver.rank.value,
+                          describe_call(job, pair.receiver, pair.recv), group.label);
   f.explanation = "Sends and receives of one pair meet in order of posting; these two meet and do not fit.\n";
   f.advice =
       "Exchange the shape before the data, or look for a send or receive that one side left out before this pair.";
   return f;
 }
 
-std::optional<Finding> tag_finding(const JobView& job, const GroupView& group, const Posted& send, const Posted& recv) {
-  const auto sent = signature_of(job, send).tag, expected = signature_of(job, recv).tag;
+std::optional<Finding> tag_finding(const JobView& job, const GroupView& group, const Pair& pair) {
+  const auto sent = pair.sent(job).tag, expected = pair.expected(job).tag;
   if (!sent || !expected || *sent == *expected) return std::nullopt;
-  Finding f = pair_finding(job, group, send, recv);
+  Finding f = pair_finding(job, group, pair);
   f.code = "p2p-tag-order";
   f.severity = Severity::warning;
   f.confidence = Confidence::medium;
-  f.ranks = RankSet{recv.member->rank};
+  f.ranks = RankSet{pair.receiver.rank};
   f.summary = fmt::format("rank {} receives with tag {} what rank {} sends with tag {} (group {})",
-                          recv.member->rank.value, *expected, send.member->rank.value, *sent, group.label);
+                          pair.receiver.rank.value, *expected, pair.sender.rank.value, *sent, group.label);
   f.explanation =
       "By order of posting the tags cross. A backend without tags (NCCL) pairs by order: nothing hangs, and the data "
       "are exchanged silently. A backend with tags (gloo, MPI) pairs them as meant.\n";
@@ -105,14 +81,17 @@ void check_channel(const JobView& job, const GroupView& group, const Channel& ch
   const std::size_t pairs = std::min(channel.sends.size(), channel.recvs.size());
   bool size_seen = false, tag_seen = false;
   for (std::size_t i = 0; i < pairs && !(size_seen && tag_seen); ++i) {
+    const Posted& send = channel.sends[i];
+    const Posted& recv = channel.recvs[i];
+    const Pair pair{group.members[send.member], group.members[recv.member], send.row, recv.row};
     if (!size_seen) {
-      if (auto f = size_finding(job, group, channel.sends[i], channel.recvs[i])) {
+      if (auto f = size_finding(job, group, pair)) {
         findings.push_back(std::move(*f));
         size_seen = true;
       }
     }
     if (!tag_seen) {
-      if (auto f = tag_finding(job, group, channel.sends[i], channel.recvs[i])) {
+      if (auto f = tag_finding(job, group, pair)) {
         findings.push_back(std::move(*f));
         tag_seen = true;
       }
@@ -131,7 +110,8 @@ struct BadPeer {
 std::vector<Finding> find_bad_pairs(const JobView& job) {
   std::vector<Finding> findings;
   for (const GroupView& group : job.groups) {
-    for (const auto& [ends, channel] : channels_of(job, group)) check_channel(job, group, channel, findings);
+    for (const auto& [ends, channel] : channels_of(job, group, countable(group)))
+      check_channel(job, group, channel, findings);
   }
   return findings;
 }

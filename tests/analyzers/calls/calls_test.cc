@@ -135,6 +135,19 @@ std::string name_of_case(const ::testing::TestParamInfo<Case>& tested) { return 
 
 INSTANTIATE_TEST_SUITE_P(Codes, Calls, ::testing::ValuesIn(kCases), name_of_case);
 
+// Three quarters of 8,192 ranks use two groups in one order, the rest in the other: everybody is on the circle. Work
+// that grew with the cube of the ranks would not end here.
+TEST(ManyRanks, a_circle_of_thousands_is_judged) {
+  Evidence evidence;
+  evidence.trace = testing::snapshot_of(
+      "world 8192\npg a = 0-8191\npg b = 0-8191\n0-6143 all_reduce f32 8 a\n0-6143 all_gather f32 8 b\n"
+      "6144-8191 all_gather f32 8 b\n6144-8191 all_reduce f32 8 a\n");
+  const auto findings = analyzers::analyze(evidence);
+  expect(findings, "order-cross-group", "0-8191");
+  ASSERT_FALSE(findings.empty());
+  EXPECT_LT(findings[0].explanation.size(), 4000u) << "readable at this size too";
+}
+
 Finding finding(const char* code, Severity severity, RankSet ranks, RankSet victims = {}) {
   Finding f;
   f.code = code;
