@@ -1,6 +1,6 @@
 // "ddx.info/1": the inventory for programs.
 #include "cli/report/inventory.h"
-#include "cli/report/json_text.h"
+#include "cli/report/json_parts.h"
 
 namespace ddx::cli {
 namespace {
@@ -32,27 +32,6 @@ Json json_of(const GroupInventory& group) {
           {"sequences", std::move(sequences)}};
 }
 
-Json json_of(const ReportInput& input) {
-  Json out{{"path", input.path}, {"format", input.format}, {"ranks", rank_list(input.ranks)}};
-  if (!input.note.empty()) out["note"] = input.note;
-  if (input.unreadable) out["unreadable"] = true;
-  return out;
-}
-
-Json json_of(const Diagnostic& diagnostic) {
-  return {{"name", diagnostic.name},
-          {"severity", name_of(diagnostic.severity)},
-          {"count", diagnostic.count},
-          {"detail", diagnostic.detail}};
-}
-
-template <class Item>
-Json json_list(const std::vector<Item>& items) {
-  Json list = Json::array();
-  for (const Item& item : items) list.push_back(json_of(item));
-  return list;
-}
-
 }  // namespace
 
 std::string render_info_json(const Inventory& inventory) {
@@ -69,10 +48,7 @@ std::string render_info_json(const Inventory& inventory) {
   out["schema"] = "ddx.info/1";
   out["command"] = "info";
   out["formats"] = std::move(formats);
-  out["inputs"] = json_list(report.inputs);
-  out["world_size"] = report.world_size ? Json(*report.world_size) : Json(nullptr);
-  out["ranks_seen"] = rank_list(report.ranks_seen);
-  out["ranks_absent"] = rank_list(report.ranks_absent);
+  add_what_was_read(out, report);
   out["hosts"] = json_of(inventory.hosts);
   out["backends"] = json_of(inventory.backends);
   out["library_versions"] = json_of(inventory.versions);
@@ -82,9 +58,9 @@ std::string render_info_json(const Inventory& inventory) {
   out["head_lost"] = rank_list(inventory.head_lost);
   out["tail_lost"] = rank_list(inventory.tail_lost);
   out["operations"] = inventory.operations;
-  out["groups"] = json_list(inventory.groups);
+  out["groups"] = json_list(inventory.groups, [](const GroupInventory& group) { return json_of(group); });
   out["events"] = std::move(events);
-  out["diagnostics"] = json_list(report.diagnostics);
+  add_diagnostics(out, report);
   return json_text(out);
 }
 
