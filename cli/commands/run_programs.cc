@@ -1,14 +1,37 @@
 #include "cli/commands/run_programs.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
 #include "sim/replay/reference_replay.h"
+#include "sim/replay/unrolled_program.h"
 
 namespace ddx::cli {
 namespace {
 
+// What a judgement holds for each op of each rank comes to about 130 bytes.
+constexpr std::uint64_t kMaxOps = 16'000'000;
+
 bool is_plan(const RankRecord& record) { return record.whole_program && !record.snapshot; }
+
+bool too_large(const Trace& trace) {
+  std::vector<std::uint64_t> lengths;
+  lengths.reserve(trace.programs.size());
+  for (const Program& program : trace.programs) lengths.push_back(sim::length_of(program));
+  std::uint64_t left = kMaxOps;
+  for (const RankRecord& record : trace.ranks) {
+    const std::uint64_t length = lengths[record.program.value];
+    if (length > left) return true;
+    left -= length;
+  }
+  return false;
+}
+
+void refuse(Evidence& evidence, const std::string& reason) {
+  evidence.diagnostics.count("replay.refused", DiagnosticSeverity::data_loss, reason);
+}
 
 }  // namespace
 
@@ -23,11 +46,14 @@ void run_programs(Evidence& evidence) {
     std::erase_if(ranks, is_plan);
     return;
   }
-  sim::ReplayResult result = sim::replay(evidence.trace);
-  if (result.outcome == sim::ReplayResult::Outcome::refused) {
-    evidence.diagnostics.count("replay.refused", DiagnosticSeverity::data_loss, result.reason);
+  if (too_large(evidence.trace)) {
+    refuse(evidence,
+           fmt::format("the programs of all ranks together run more than {} operations, too many to judge", kMaxOps));
+    ranks.clear();
     return;
   }
+  sim::ReplayResult result = sim::replay(evidence.trace);
+  if (result.outcome == sim::ReplayResult::Outcome::refused) return refuse(evidence, result.reason);
   evidence.trace = std::move(result.snapshot);
 }
 

@@ -7,7 +7,7 @@ namespace ddx::cli {
 
 // Replaces the trace by what a run of its programs comes to. Beside a real job's records programs are put aside, with a
 // notice: what happened outweighs what was planned. Programs that cannot be run stay as they are and are counted
-// ("replay.refused").
+// ("replay.refused"); those of too many operations to hold are counted so and dropped.
 void run_programs(Evidence& evidence);
 
 }  // namespace ddx::cli

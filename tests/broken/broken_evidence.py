@@ -25,7 +25,7 @@ DUMPS = TREE / "tests/traces/formats/flight_recorder/data"
 CASES = TREE / "tests/cases/public"
 DDX = os.environ.get("DDX", "ddx")
 TIME_LIMIT_S = 60
-MEMORY_LIMIT_KIB = 1 << 20
+MEMORY_LIMIT_KIB = int(os.environ.get("DDX_MEMORY_LIMIT_MIB", "1024")) << 10
 GIB = 1 << 30
 
 SEEDS = {
@@ -202,6 +202,19 @@ class Claims(Broken):
             b"world 2\n0 all_to_all f32 9 splits=" + b"1," * 300_000 + b"1\n", b"world 300000\nall new_group all\n",
         ]]
         self.answers_each(files)
+
+    def test_programs_that_are_far_larger_than_their_text(self):
+        for text in [
+            b"world 100000\n" + b"".join(b"%d-99999 send f32 1 to %d\n" % (i, i) for i in range(600)),
+            b"world 300000\n" + b"".join(b"pg g%d = 0-299999\nall barrier g%d\n" % (i, i) for i in range(60)),
+            b"world 1000000\n" + b"all barrier\n" * 100,
+            b"world 2\nrepeat 1000000000\nall barrier\nend\n",
+        ]:
+            path = self.folder / "job.ops"
+            path.write_bytes(text)
+            report = self.answers(path)
+            self.assertEqual(report["findings"], [], text[:60])
+            self.assertIn("data-loss", json.dumps(report["diagnostics"]), text[:60])
 
     def test_numbers_of_a_log(self):
         lines = [line.replace("120049", number) for line in SEEDS["watchdog"].read_text().splitlines()[:2]

@@ -1,5 +1,6 @@
 #include "traces/formats/ops.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "traces/formats/ops_statements.h"
@@ -27,7 +28,9 @@ Sniff sniff_ops(const std::string&, std::string_view head) {
 }
 
 void import_ops(const Source& source, const ImportOptions& options, Evidence& out) {
-  OpsBudget budget(options.max_ops_per_file);
+  // A few bytes of this notation can describe a great deal: what a file may cost beyond its own size is bounded.
+  constexpr std::uint64_t kFree = 16'000'000, kPerByte = 8;
+  OpsBudget budget(std::min(options.max_ops_per_file, kFree + kPerByte * source.bytes.size()));
   OpsFile file = parse_ops(source, out.trace, budget);
   build_ops(source, file, out, budget);
   if (out.inputs.empty()) return;

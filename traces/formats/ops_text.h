@@ -16,7 +16,7 @@ namespace ddx::formats {
 
 // The largest `world`: a rank costs some hundred bytes of bindings, so that a bigger one would let a line of text claim
 // many gigabytes.
-constexpr std::uint32_t kMaxOpsWorld = 4 * 1024 * 1024;
+constexpr std::uint32_t kMaxOpsWorld = 1024 * 1024;
 
 // The group that holds every rank, and the one that new_group counts in.
 constexpr std::string_view kWorldGroup = "pg0";

@@ -23,8 +23,8 @@ TEST(OpsBroken, names_the_line_and_what_was_expected) {
   const std::pair<std::string, std::string> cases[] = {
       {"", "x.ops:0: expected a line 'world N'"},
       {"0 barrier\n", "x.ops:1: expected 'world N' before anything else"},
-      {"world 0\n", "x.ops:1: expected a world of 1 to 4194304 ranks, not 0"},
-      {"world 99999999\n", "x.ops:1: expected a world of 1 to 4194304 ranks, not 99999999"},
+      {"world 0\n", "x.ops:1: expected a world of 1 to 1048576 ranks, not 0"},
+      {"world 99999999\n", "x.ops:1: expected a world of 1 to 1048576 ranks, not 99999999"},
       {"world 4\nworld 4\n", "x.ops:2: expected only one 'world' line"},
       {w + "0 all_reduced f32 1\n", "x.ops:2: expected an operation, not 'all_reduced'"},
       {w + "barrier\n", "x.ops:2: expected ranks, 'pg', 'repeat' or 'end', not 'barrier'"},
@@ -72,8 +72,8 @@ TEST(OpsBroken, names_the_line_and_what_was_expected) {
 }
 
 TEST(OpsBroken, a_small_file_cannot_claim_much_memory) {
-  std::string members = "world 4000000\n";
-  for (int i = 0; i < 100; ++i) members += "pg g" + std::to_string(i) + " = 0-3999999\n";
+  std::string members = "world 1000000\n";
+  for (int i = 0; i < 100; ++i) members += "pg g" + std::to_string(i) + " = 0-999999\n";
   EXPECT_NE(error_of(members).find("describes more than ddx holds of one file"), std::string::npos);
 
   ImportOptions options;
