@@ -76,7 +76,18 @@ void read_into(Evidence& evidence, const LoadOptions& options) {
     return set_aside(evidence, "no format that ddx knows", "load.unknown_file", DiagnosticSeverity::notice);
   }
   input.format = importer->name;
-  importer->read({input.path, bytes}, options.import, evidence);
+  const auto tell_if_cut = [&] {
+    if (!file.was_cut()) return;
+    evidence.diagnostics.count("load.file_cut", DiagnosticSeverity::data_loss,
+                               input.path + ": the file was cut while it was read; its end is missing");
+  };
+  try {
+    importer->read({input.path, bytes}, options.import, evidence);
+  } catch (...) {
+    tell_if_cut();
+    throw;
+  }
+  tell_if_cut();
 }
 
 // What is left of a file that could not be used: its Input, and what its reader counted before it gave up.
