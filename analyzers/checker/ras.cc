@@ -101,7 +101,7 @@ std::string name(const Comm& comm, const RankSet& positions, Finding& finding) {
     finding.ranks = positions;
     return positions.label(6);
   }
-  const std::string text = fmt::format("position{} {}", positions.size() == 1 ? "" : "s", positions.text(6));
+  std::string text = fmt::format("position{} {}", positions.size() == 1 ? "" : "s", positions.text(6));
   finding.subjects.push_back(text);
   return text;
 }

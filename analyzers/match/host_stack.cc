@@ -48,7 +48,7 @@ std::optional<RankStack> host_stack_of(const Evidence& evidence, RankId rank) {
 std::string short_call_site(const HostStack& stack) { return without_folders(stack.call_site); }
 
 std::string place_text(const HostStack& stack) {
-  const std::string site = short_call_site(stack);
+  std::string site = short_call_site(stack);
   if (!stack.distributed_call.empty()) {
     return site.empty() ? stack.distributed_call : stack.distributed_call + ", called at " + site;
   }

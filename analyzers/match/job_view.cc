@@ -13,7 +13,7 @@ using GroupKey = std::pair<StringId, std::vector<RankId>>;
 
 std::string label_of(const Trace& trace, const Communicator& communicator) {
   const std::string name(trace.text(communicator.name));
-  const std::string description(trace.text(communicator.description));
+  std::string description(trace.text(communicator.description));
   if (description.empty() || description == "undefined" || description == name) return name.empty() ? "?" : name;
   if (description == "default_pg") return description;
   return name.empty() ? description : fmt::format("{} ({})", description, name);

@@ -415,8 +415,8 @@ void FlightRecorderBuilder::settle_retired(const RankRecord& record) {
   }
 }
 
-// gloo's recorder lists one group without a name: the last one made. Where the job used the default group alone, that is
-// it; else nobody can say whose members these are.
+// gloo's recorder lists one group without a name: the last one made. Where the job used the default group alone, that
+// is it; else nobody can say whose members these are.
 void FlightRecorderBuilder::name_the_nameless() {
   const bool default_only = groups_.size() == 1 && out_.trace.text(groups_[0].description) == "default_pg";
   if (!default_only || configured_.size() != 1 || configured_[0].name != StringId()) return;

@@ -192,7 +192,7 @@ bool holds_a_known_line(std::string_view head) {
     const std::size_t end = head.find('\n');
     const std::string_view line = head.substr(0, end);
     const unsigned interests = interests_of(line);
-    if ((interests & ~static_cast<unsigned>(kProgress | kStack)) != 0) return true;
+    if ((interests & ~(kProgress | kStack)) != 0) return true;
     if ((interests & kStack) != 0 && is_stack_header(line)) return true;
     head.remove_prefix(end == std::string_view::npos ? head.size() : end + 1);
   }

@@ -9,7 +9,6 @@ namespace {
 
 using test::brief;
 using test::Story;
-using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;

@@ -40,7 +40,7 @@ class HealthyPrograms : public ::testing::TestWithParam<int> {};
 TEST_P(HealthyPrograms, have_no_finding) {
   // 100 programs a part, each replayed in one of the two models and cut to ring buffers of unlike length.
   for (int i = 0; i < 100; ++i) {
-    const auto seed = static_cast<std::uint64_t>(GetParam() * 100 + i + 1);
+    const auto seed = static_cast<std::uint64_t>(GetParam()) * 100 + static_cast<std::uint64_t>(i) + 1;
     testing::ProgramOptions program;
     program.seed = seed;
     sim::ReplayOptions model;

@@ -155,7 +155,7 @@ void set(Dict& dict, std::string_view key, Value value) {
   }
 }
 
-Dict entry(std::int64_t record_id, std::int64_t seq, std::string_view profiling_name, Dict changes) {
+Dict entry(std::int64_t record_id, std::int64_t seq, std::string_view profiling_name, const Dict& changes) {
   Dict made{{"record_id", record_id},
             {"pg_id", 0},
             {"process_group", tuple({"0", "default_pg"})},

@@ -25,6 +25,8 @@ struct Value {
   };
   std::variant<None, bool, std::int64_t, double, std::string, std::shared_ptr<List>, std::shared_ptr<Dict>, Tuple> held;
 
+  // Implicit, so that a dump reads like the Python literal that it stands for.
+  // NOLINTBEGIN(google-explicit-constructor)
   Value() : held(None{}) {}
   Value(bool value) : held(value) {}
   Value(int value) : held(std::int64_t{value}) {}
@@ -33,13 +35,14 @@ struct Value {
   Value(const char* text) : held(std::string(text)) {}
   Value(std::string text) : held(std::move(text)) {}
   Value(Tuple tuple) : held(std::move(tuple)) {}
+  // NOLINTEND(google-explicit-constructor)
 };
 Value list(List items);
 Value dict(Dict pairs);
 Value tuple(List items);
 
 // One entry with the keys of version 2.10, in the recorder's order; `changes` replace or add keys.
-Dict entry(std::int64_t record_id, std::int64_t seq, std::string_view profiling_name, Dict changes = {});
+Dict entry(std::int64_t record_id, std::int64_t seq, std::string_view profiling_name, const Dict& changes = {});
 // A dump of version 2.10 with one group "0" of `ranks` ("[0, 1]").
 Dict dump(std::string_view ranks, List entries);
 void set(Dict& dict, std::string_view key, Value value);

@@ -12,7 +12,11 @@
 
 namespace {
 
-using namespace ddx::testing;
+using ddx::testing::dict;
+using ddx::testing::dump;
+using ddx::testing::entry;
+using ddx::testing::List;
+using ddx::testing::Value;
 
 Value made_dump() {
   List frames;
