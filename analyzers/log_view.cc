@@ -182,6 +182,21 @@ RankSet known_ranks(const Evidence& evidence) {
   return ranks;
 }
 
+bool timed_out_waiting(const LogEvent& event) {
+  if (const auto* error = std::get_if<NetSocketError>(&event.fact))
+    return contains_text(error->error, "timed out waiting");
+  const auto* end = std::get_if<ProcessEnd>(&event.fact);
+  return end != nullptr && contains_text(end->what, "timed out waiting");
+}
+
+RankSet ranks_that_timed_out(const Evidence& evidence) {
+  std::vector<RankId> ranks;
+  for (const LogEvent& event : evidence.events) {
+    if (event.rank && timed_out_waiting(event)) ranks.push_back(*event.rank);
+  }
+  return RankSet(std::move(ranks));
+}
+
 bool is_default_group(std::string_view name) {
   return name.empty() || name == "0" || name == "default_pg" || name == "0(default_pg)";
 }

@@ -70,6 +70,10 @@ RankSet spoken_ranks(const Evidence& evidence);
 // 0..W-1 where W is stated (and believable), with the ranks that spoke.
 RankSet known_ranks(const Evidence& evidence);
 
+// A call that blocks its host (gloo's) gave up waiting for a peer; the ranks whose own lines say so.
+bool timed_out_waiting(const LogEvent& event);
+RankSet ranks_that_timed_out(const Evidence& evidence);
+
 // Whether a group name of a log is the world's: "", "0", "default_pg", "0(default_pg)".
 bool is_default_group(std::string_view name);
 

@@ -7,6 +7,7 @@
 
 #include "analyzers/deadlock/waits.h"
 #include "analyzers/groups/groups.h"
+#include "analyzers/log_view.h"
 #include "analyzers/match/call_key.h"
 #include "analyzers/match/job_view.h"
 #include "analyzers/mismatch/divergence.h"
@@ -107,6 +108,16 @@ void add_no_desync(const JobView& job, std::vector<Finding>& findings) {
   findings.push_back(std::move(f));
 }
 
+// Calls that are over hold nobody up any more: who did wait then, logs must say.
+RankSet held_up_by(const Divergence& d, const RankSet& waiting, const Evidence& evidence) {
+  switch (d.end) {
+    case CallsEnd::open: return waiting.without(d.culprits);
+    case CallsEnd::over: return ranks_that_timed_out(evidence).without(d.culprits);
+    case CallsEnd::completed: break;
+  }
+  return {};
+}
+
 std::vector<Finding> judge_records(const Evidence& evidence, RecordKind kind) {
   const JobView job = build_job_view(evidence, kind);
   if (job.ranks.empty()) return {};
@@ -121,10 +132,9 @@ std::vector<Finding> judge_records(const Evidence& evidence, RecordKind kind) {
   WaitJudgement waits = judge_waits(job, keys, broken, broken_by);
 
   std::vector<Finding> findings = find_group_disagreements(job);
+  for (Finding& f : findings) f.victims = waits.waiting.without(f.ranks);
+  for (Divergence& d : divergences) d.finding.victims = held_up_by(d, waits.waiting, evidence);
   append(findings, DivergenceMerger(std::move(divergences)).run());
-  for (Finding& f : findings) {
-    if (f.victims.empty()) f.victims = waits.waiting.without(f.ranks);
-  }
   append(findings, std::move(waits.findings));
   append(findings, find_split_mismatches(job));
   if (broken.empty()) append(findings, find_impossible_sizes(job));

@@ -18,13 +18,6 @@ struct Waits {
   std::vector<const LogEvent*> events;  // of those who waited
 };
 
-bool timed_out_waiting(const LogEvent& event) {
-  if (const auto* error = std::get_if<NetSocketError>(&event.fact))
-    return contains_text(error->error, "timed out waiting");
-  const auto* end = std::get_if<ProcessEnd>(&event.fact);
-  return end != nullptr && contains_text(end->what, "timed out waiting");
-}
-
 Waits waits_of(const Evidence& evidence) {
   Waits waits;
   std::vector<RankId> waited;

@@ -236,6 +236,10 @@ const Call* MemberView::call_at(std::uint64_t seq) const {
   return at != calls.end() && at->seq == seq ? &*at : nullptr;
 }
 
+bool only_tells_over(const RankRecord& record) {
+  return record.snapshot && !record.whole_program && !record.stream_ordered;
+}
+
 bool MemberView::completed(const Call& call) const {
   for (std::uint32_t row = call.row; row < call.row + call.rows; ++row) {
     const OpState state = program->state(row);

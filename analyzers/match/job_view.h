@@ -77,6 +77,9 @@ struct JobView {
   const RankView* view_of(RankId rank) const;  // null: no record of it
 };
 
+// A recorder without device events (gloo) shows a call that failed or timed out like one that completed.
+bool only_tells_over(const RankRecord& record);
+
 // Which records a view is made of. Dumps and call logs of one job number and name their groups differently, so each
 // kind is judged by itself.
 enum class RecordKind { dumps, logs };

@@ -112,7 +112,7 @@ class GroupScan {
   bool may_be_uneven(const Divergence& d) const {
     const MemberView& member = group_.members[d.sides[0].front()];
     const OpKind kind = job_.trace->signature(member.program->signature(member.call_at(d.seq)->row)).kind;
-    return d.field == Field::count && kind == OpKind::all_to_all && (d.completed || !d.has_majority);
+    return d.field == Field::count && kind == OpKind::all_to_all && (d.end != CallsEnd::open || !d.has_majority);
   }
 
   Field difference_at(std::uint32_t seq, std::uint32_t a, std::uint32_t b) const {
@@ -141,7 +141,7 @@ class GroupScan {
   bool leaves_pattern(const History& leaver, const History& stayer) const;
   bool unique_to(const std::vector<std::uint32_t>& side, std::uint32_t seq, std::size_t length) const;
   bool sizes_far_apart(const Divergence& d) const;
-  bool all_completed(std::uint32_t seq) const;
+  CallsEnd end_of(std::uint32_t seq) const;
 
   const JobView& job_;
   const CallKeys& keys_;
@@ -197,11 +197,15 @@ bool GroupScan::sizes_far_apart(const Divergence& d) const {
   return high / 2 > low;
 }
 
-bool GroupScan::all_completed(std::uint32_t seq) const {
-  return std::all_of(group_.members.begin(), group_.members.end(), [&](const MemberView& member) {
+CallsEnd GroupScan::end_of(std::uint32_t seq) const {
+  CallsEnd end = CallsEnd::completed;
+  for (const MemberView& member : group_.members) {
     const Call* call = member.call_at(seq);
-    return !call || (member.record->snapshot && member.completed(*call));
-  });
+    if (!call) continue;
+    if (!member.record->snapshot || !member.completed(*call)) return CallsEnd::open;
+    if (only_tells_over(*member.record)) end = CallsEnd::over;
+  }
+  return end;
 }
 
 // Nothing came behind the difference: the calls before it must decide.
@@ -269,7 +273,7 @@ void GroupScan::classify(Divergence& d) {
     d.edit.kind = Edit::Kind::extra;
   }
   d.field = difference_at(d.seq, reference_index, odd_index);
-  d.completed = all_completed(d.seq);
+  d.end = end_of(d.seq);
   d.code = code_of(d, odd, reference);
   std::vector<RankId> ranks;
   const bool one_side = d.has_majority || d.code == "rank0-only";

@@ -12,6 +12,13 @@
 
 namespace ddx::analyzers {
 
+// What the records say of the end of the calls that differ.
+enum class CallsEnd {
+  open,       // some of them are not over
+  over,       // all are over, by a recorder that tells no success from a time-out (gloo)
+  completed,  // all completed
+};
+
 struct Divergence {
   std::uint32_t group = 0;
   std::uint32_t seq = 0;
@@ -20,9 +27,9 @@ struct Divergence {
   bool has_majority = false;  // sides[0] is larger than every other side
   Field field = Field::none;  // what differs between the reference and the odd side
   Edit edit;
-  std::string code;        // of findings.md
-  RankSet culprits;        // the odd ranks; all when no side is larger
-  bool completed = false;  // every call at `seq` completed all the same
+  std::string code;  // of findings.md
+  RankSet culprits;  // the odd ranks; all when no side is larger
+  CallsEnd end = CallsEnd::open;
   Finding finding;
 };
 

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "analyzers/log_view.h"
+
 namespace ddx::analyzers {
 namespace {
 
@@ -101,6 +103,24 @@ std::string summary_of(const Divergence& d, const Words& w) {
 
 std::string calls_text(std::size_t n) { return n == 1 ? "one call" : fmt::format("{} calls", format_count(n)); }
 
+std::string end_text(const JobView& job, const Divergence& d) {
+  switch (d.end) {
+    case CallsEnd::open: return "";
+    case CallsEnd::completed:
+      return "All sides show the operation as completed: it did not hang, but its result is not to be trusted.\n";
+    case CallsEnd::over: break;
+  }
+  const RankSet waited = ranks_that_timed_out(*job.evidence);
+  if (!waited.empty()) {
+    return fmt::format(
+        "The recorder shows the operation as over, as it does after a time-out too: by the logs {} timed "
+        "out waiting.\n",
+        waited.label(8));
+  }
+  return "The recorder shows the operation as over, as it does after a time-out too. If it did not hang, its result is "
+         "not to be trusted.\n";
+}
+
 std::string why_of(const JobView& job, const Divergence& d, const Words& w) {
   const GroupView& group = job.groups[d.group];
   std::string text = fmt::format("Calls were matched by sequence number in group {} ({} members, {} with evidence). ",
@@ -140,9 +160,7 @@ std::string why_of(const JobView& job, const Divergence& d, const Words& w) {
         "be earlier, with values mixed silently.\n",
         d.seq);
   }
-  if (d.completed)
-    text += "All sides show the operation as completed: it did not hang, but its result is not to be trusted.\n";
-  return text;
+  return text + end_text(job, d);
 }
 
 // Two sides of one size each: nobody can say which is right, but their ratio may tell of a batch that one side lacks.

@@ -148,6 +148,47 @@ TEST(ManyRanks, a_circle_of_thousands_is_judged) {
   EXPECT_LT(findings[0].explanation.size(), 4000u) << "readable at this size too";
 }
 
+// Dumps of a mismatch whose calls are all over; `stream_ordered`: the recorder saw the device complete them. Without
+// that (gloo) a time-out looks the same, and only the log tells.
+struct OverCase {
+  const char* record;  // words of the record line
+  RankSet timed_out;   // ranks whose log says so
+  const char* victims;
+  const char* says;
+};
+
+TEST(CallsThatAreOver, hold_nobody_up_unless_a_log_says_so) {
+  const OverCase cases[] = {
+      {"stream_ordered", {}, "none", "it did not hang"},
+      {"backend=gloo", {}, "none", "If it did not hang"},
+      {"backend=gloo", {RankId(0), RankId(1), RankId(2)}, "0,2", "ranks 0-2 timed out waiting"},
+  };
+  for (const OverCase& c : cases) {
+    SCOPED_TRACE(c.says);
+    Evidence evidence = testing::evidence_of(
+        std::string("world 3\n0-2 record snapshot part ") + c.record +
+        "\n0-2 all_reduce f32 8 pg0 seq=1 [completed]\n0,2 gather f32 8 root=0 pg0 seq=2 [completed]\n"
+        "1 gather f32 7 root=0 pg0 seq=2 [completed]\n0,1 barrier pg0 seq=3 [scheduled]\n"
+        "2 barrier pg0 seq=3 [completed]\n");
+    for (const RankId rank : c.timed_out) {
+      LogEvent event;
+      event.rank = rank;
+      ProcessEnd end;
+      end.what = "RuntimeError: Timed out waiting 3000ms for recv operation to complete";
+      end.secondary = true;
+      event.fact = end;
+      evidence.events.push_back(event);
+    }
+    const std::vector<Finding> findings = analyzers::analyze(evidence);
+    const auto found =
+        std::find_if(findings.begin(), findings.end(), [](const Finding& f) { return f.code == "mismatch-size"; });
+    ASSERT_NE(found, findings.end()) << told(findings);
+    EXPECT_EQ(found->ranks.text(), "1");
+    EXPECT_EQ(found->victims.text(), c.victims);
+    EXPECT_NE(found->explanation.find(c.says), std::string::npos) << told(findings);
+  }
+}
+
 Finding finding(const char* code, Severity severity, RankSet ranks, RankSet victims = {}) {
   Finding f;
   f.code = code;
