@@ -62,6 +62,7 @@ class Cascade {
   void add(const Finding& cause, const Finding& f) {
     // Of the same ranks it is the same fact, told less well; only what names nobody is a consequence to speak of.
     if (cause.code == f.code || f.severity == Severity::info || !f.ranks.empty()) return;
+    if (count_ == 0) first_ = f.code + " follows from " + cause.code + ": " + f.summary;
     ++count_;
     if (count_ <= 6) text_ += f.code + " (" + f.summary + ") follows from " + cause.code + ".\n";
   }
@@ -72,15 +73,16 @@ class Cascade {
     f.code = "desync-cascade";
     f.severity = Severity::info;
     f.confidence = Confidence::medium;
-    f.summary = std::to_string(count_) +
-                (count_ == 1 ? " other finding is a consequence" : " other findings are consequences") +
-                " and not told apart";
+    f.summary = first_;
+    if (count_ > 1) f.summary += "; and " + std::to_string(count_ - 1) + " more";
     f.explanation = text_;
+    f.advice = "Nothing to mend here: a consequence goes when its cause does.";
     findings.push_back(std::move(f));
   }
 
  private:
   std::size_t count_ = 0;
+  std::string first_;
   std::string text_;
 };
 

@@ -17,37 +17,13 @@ namespace {
 
 constexpr std::size_t kMostStacks = 4;
 
-// One operation with those members that do not wait for anybody themselves: the end of a chain.
-struct ChainEnd {
-  std::uint32_t instance = 0;
-  std::vector<std::uint32_t> idle;  // ranks
-};
-
-// Idle ranks by the operation in which most wait for them, so that one silent rank gives one finding, not one a group.
-std::vector<ChainEnd> chain_ends(const WaitGraph& graph) {
-  std::map<std::uint32_t, std::uint32_t> main_instance;
-  for (std::uint32_t i = 0; i < graph.instances.size(); ++i) {
-    for (std::uint32_t rank : graph.instances[i].missing) {
-      if (!graph.waits_in[rank].empty()) continue;
-      const auto [at, fresh] = main_instance.try_emplace(rank, i);
-      if (!fresh && graph.instances[i].waiters.size() > graph.instances[at->second].waiters.size()) at->second = i;
-    }
-  }
-  std::map<std::uint32_t, ChainEnd> by_instance;
-  for (const auto& [rank, instance] : main_instance) {
-    by_instance[instance].instance = instance;
-    by_instance[instance].idle.push_back(rank);
-  }
-  std::vector<ChainEnd> ends;
-  for (auto& [instance, end] : by_instance) ends.push_back(std::move(end));
-  return ends;
-}
-
-// What the programs of the idle ranks say about their silence.
+// What the program of an idle rank says about its silence.
 struct Silence {
   bool finished = false;           // the whole program is known and over
   std::optional<StopReason> stop;  // it ended by a stop
   std::string stop_text;
+  // Ranks that are silent in one way are one finding.
+  auto kind() const { return std::pair(finished, stop); }
 };
 
 Silence silence_of(const JobView& job, RankId rank) {
@@ -64,6 +40,33 @@ Silence silence_of(const JobView& job, RankId rank) {
     silence.finished = false;
   }
   return silence;
+}
+
+// One operation with those members that do not wait for anybody themselves: the end of a chain.
+struct ChainEnd {
+  std::uint32_t instance = 0;
+  std::vector<std::uint32_t> idle;  // ranks, silent in one way
+};
+
+// Idle ranks by the operation in which most wait for them, so that one silent rank gives one finding, not one a group.
+std::vector<ChainEnd> chain_ends(const JobView& job, const WaitGraph& graph) {
+  std::map<std::uint32_t, std::uint32_t> main_instance;
+  for (std::uint32_t i = 0; i < graph.instances.size(); ++i) {
+    for (std::uint32_t rank : graph.instances[i].missing) {
+      if (!graph.waits_in[rank].empty()) continue;
+      const auto [at, fresh] = main_instance.try_emplace(rank, i);
+      if (!fresh && graph.instances[i].waiters.size() > graph.instances[at->second].waiters.size()) at->second = i;
+    }
+  }
+  std::map<std::pair<std::uint32_t, decltype(Silence().kind())>, ChainEnd> by_kind;
+  for (const auto& [rank, instance] : main_instance) {
+    ChainEnd& end = by_kind[{instance, silence_of(job, graph.ranks[rank]).kind()}];
+    end.instance = instance;
+    end.idle.push_back(rank);
+  }
+  std::vector<ChainEnd> ends;
+  for (auto& [kind, end] : by_kind) ends.push_back(std::move(end));
+  return ends;
 }
 
 class ChainEndJudge {
@@ -127,9 +130,15 @@ class ChainEndJudge {
     f.confidence = silence_.finished ? Confidence::high : Confidence::medium;
     f.summary = fmt::format("{} waits in {} for {}, which never posts the {} (group {})", waiting.label(8),
                             describe_call(job_, waiter(), instance_.row), idle_.label(8), wanted, group_.label);
-    f.explanation =
-        fmt::format("{} is in no operation itself: all that it posted is complete, and the {} is not among it.\n",
-                    idle_.label(8), wanted);
+    f.explanation = idle_.size() == 1
+                        ? fmt::format(
+                              "{} is in no operation itself: all that it posted is complete, and the {} is "
+                              "not among it.\n",
+                              idle_.label(8), wanted)
+                        : fmt::format(
+                              "{} are in no operation themselves: all that they posted is complete, and the "
+                              "{} is not among it.\n",
+                              idle_.label(8), wanted);
     f.advice = "Compare the two call sites: either the call is one too many, or its partner was left out.";
     if (silence_.stop) describe_stop(f);
     return f;
@@ -159,14 +168,23 @@ class ChainEndJudge {
     } else {
       f.summary = fmt::format("{} never called {} (group {}, seq {}): {} for {}", idle_.label(8), call, group_.label,
                               instance_.seq, waits(waiting), idle_.size() == 1 ? "it" : "them");
-      f.advice = fmt::format("Look at what {} does: a stack of its process (py-spy dump) or its log shows where it is.",
-                             idle_.label(8));
+      f.advice = idle_.size() == 1
+                     ? fmt::format(
+                           "Look at what {} does: a stack of its process (py-spy dump) or its log shows where "
+                           "it is.",
+                           idle_.label(8))
+                     : fmt::format(
+                           "Look at what {} do: stacks of their processes (py-spy dump) or their logs show "
+                           "where they are.",
+                           idle_.label(8));
     }
     f.explanation = fmt::format(
-        "{} of {} members have enqueued seq {} of group {}; all that {} enqueued is complete, and it "
-        "waits for nobody: its host is elsewhere (data, a lock, another branch), or it has ended.\n",
+        "{} of {} members have enqueued seq {} of group {}; all that {} enqueued is complete, and {}.\n",
         group_.members.size() - instance_.missing.size() - instance_.unseen.size(), group_.members.size(),
-        instance_.seq, group_.label, idle_.label(8));
+        instance_.seq, group_.label, idle_.label(8),
+        idle_.size() == 1
+            ? "it waits for nobody: its host is elsewhere (data, a lock, another branch), or it has ended"
+            : "they wait for nobody: their hosts are elsewhere (data, a lock, another branch), or they have ended");
     if (instance_.gave_up) {
       f.explanation +=
           "Where the call is over all the same, it was given up (time-out or error): it cannot have completed without "
@@ -197,12 +215,14 @@ class ChainEndJudge {
     f.code = "dead-rank";
     f.ranks = idle_;
     f.confidence = Confidence::high;
-    f.summary = fmt::format("{} ended ({}{}{}) before {} (group {})", idle_.label(8), name_of(*silence_.stop),
-                            silence_.stop_text.empty() ? "" : ": ", silence_.stop_text,
+    const std::string text = idle_.size() > 1 || silence_.stop_text.empty() ? "" : ": " + silence_.stop_text;
+    f.summary = fmt::format("{} ended ({}{}) before {} (group {})", idle_.label(8), name_of(*silence_.stop), text,
                             describe_call(job_, waiter(), instance_.row), group_.label);
     f.explanation = fmt::format("{} for it in a call that it can no longer make.\n",
                                 waits(ranks_of(graph_, instance_.waiters).label(8)));
-    f.advice = "The cause is what ended that rank; the others only wait.";
+    if (idle_.size() > 1) describe_stop(f);
+    f.advice = fmt::format("The cause is what ended {}; the others only wait.",
+                           idle_.size() == 1 ? "that rank" : "those ranks");
     return f;
   }
 
@@ -225,7 +245,13 @@ class ChainEndJudge {
   }
 
   void describe_stop(Finding& f) const {
-    f.explanation += fmt::format("Its list ends with: {} {}\n", name_of(*silence_.stop), silence_.stop_text);
+    std::size_t told = 0;
+    for (const RankId rank : idle_) {
+      if (++told > kMostStacks) break;
+      const Silence silence = silence_of(job_, rank);
+      f.explanation +=
+          fmt::format("The list of rank {} ends with: {} {}\n", rank.value, name_of(*silence.stop), silence.stop_text);
+    }
   }
 
   // The last thing that the first idle rank did in this group.
@@ -260,7 +286,7 @@ WaitJudgement judge_waits(const JobView& job, const CallKeys& keys, const std::v
     // A circle through a rank whose list is already known to be wrong is that fault's consequence.
     if (broken.empty()) judgement.findings.push_back(std::move(finding));
   }
-  for (const ChainEnd& end : chain_ends(graph)) {
+  for (const ChainEnd& end : chain_ends(job, graph)) {
     Finding finding = ChainEndJudge(job, keys, graph, end).judge();
     if (finding.ranks.common(broken_by).empty()) judgement.findings.push_back(std::move(finding));
   }

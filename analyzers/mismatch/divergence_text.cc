@@ -93,8 +93,9 @@ std::string summary_of(const Divergence& d, const Words& w) {
                        w.place);
   }
   if (d.code == "group-create") {
-    return fmt::format("groups are created in different orders: {} calls {} where {} calls {} ({})", w.odd, w.odd_call,
-                       w.others, w.other_call, w.place);
+    return fmt::format("groups are created in different orders: {} {} {} where {} {} {} ({})", w.odd,
+                       w.many ? "call" : "calls", w.odd_call, w.others, d.sides[0].size() == 1 ? "calls" : "call",
+                       w.other_call, w.place);
   }
   const std::string difference = d.field == Field::none ? "call" : std::string(name_of(d.field));
   return fmt::format("{} and {} disagree on the {}: {} against {} ({})", w.odd, w.others, difference, w.odd_call,

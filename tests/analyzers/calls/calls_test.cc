@@ -148,6 +148,25 @@ TEST(ManyRanks, a_circle_of_thousands_is_judged) {
   EXPECT_LT(findings[0].explanation.size(), 4000u) << "readable at this size too";
 }
 
+// Ranks that are silent for unlike reasons are no one finding: who never comes is not who crashed.
+TEST(SilentRanks, are_told_apart_by_what_ended_them) {
+  Evidence evidence;
+  evidence.trace = testing::snapshot_of(
+      "world 6\n0-5 all_reduce f32 8 pg0\n0,1 barrier pg0\n2 stuck \"in the loader\"\n3 stuck \"on a lock\"\n"
+      "4,5 crash \"segmentation fault\"\n");
+  const std::vector<Finding> findings = analyzers::analyze(evidence);
+  const auto of = [&](std::string_view code) {
+    const auto at = std::find_if(findings.begin(), findings.end(), [&](const Finding& f) { return f.code == code; });
+    return at == findings.end() ? Finding() : *at;
+  };
+  EXPECT_EQ(of("dead-rank").ranks.text(), "4,5") << told(findings);
+  const Finding missing = of("missing-ranks");
+  EXPECT_EQ(missing.ranks.text(), "2,3") << told(findings);
+  EXPECT_NE(missing.explanation.find("rank 2 ends with: stuck in the loader"), std::string::npos) << told(findings);
+  EXPECT_NE(missing.explanation.find("rank 3 ends with: stuck on a lock"), std::string::npos) << told(findings);
+  EXPECT_NE(missing.advice.find("what ranks 2,3 do"), std::string::npos) << missing.advice;
+}
+
 // Dumps of a mismatch whose calls are all over; `stream_ordered`: the recorder saw the device complete them. Without
 // that (gloo) a time-out looks the same, and only the log tells.
 struct OverCase {
