@@ -1,10 +1,12 @@
 // Strong ids: an index of one table cannot be used on another.
 #pragma once
 
+#include <algorithm>
 #include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 
 namespace ddx {
 
@@ -30,7 +32,15 @@ struct RankId {
   std::int32_t value = 0;
 
   constexpr RankId() = default;
-  constexpr explicit RankId(std::int64_t v) : value(static_cast<std::int32_t>(v)) {}
+  // A number that does not fit becomes the nearest that does, which no job has: never the number of another rank. Where
+  // the number comes from input, ask from().
+  constexpr explicit RankId(std::int64_t v)
+      : value(static_cast<std::int32_t>(std::clamp<std::int64_t>(v, INT32_MIN, INT32_MAX))) {}
+  // nullopt where the number does not fit.
+  static constexpr std::optional<RankId> from(std::int64_t v) {
+    if (v < INT32_MIN || v > INT32_MAX) return std::nullopt;
+    return RankId(v);
+  }
   constexpr auto operator<=>(const RankId&) const = default;
 };
 

@@ -111,30 +111,6 @@ std::optional<OpKind> op_kind_from(std::string_view name) { return find_value(kK
 std::optional<DataType> data_type_from(std::string_view name) { return find_value(kTypes, name); }
 std::optional<RedOp> redop_from(std::string_view name) { return find_value(kRedOps, name); }
 
-std::uint32_t size_of(DataType type) {
-  switch (type) {
-    case DataType::unknown: return 0;
-    case DataType::i8:
-    case DataType::u8:
-    case DataType::f8e4m3:
-    case DataType::f8e5m2:
-    case DataType::boolean: return 1;
-    case DataType::i16:
-    case DataType::u16:
-    case DataType::f16:
-    case DataType::bf16: return 2;
-    case DataType::i32:
-    case DataType::u32:
-    case DataType::f32: return 4;
-    case DataType::i64:
-    case DataType::u64:
-    case DataType::f64:
-    case DataType::complex64: return 8;
-    case DataType::complex128: return 16;
-  }
-  return 0;
-}
-
 bool is_collective(OpKind kind) {
   switch (kind) {
     case OpKind::all_reduce:

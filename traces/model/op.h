@@ -74,9 +74,6 @@ std::optional<OpKind> op_kind_from(std::string_view name);
 std::optional<DataType> data_type_from(std::string_view name);
 std::optional<RedOp> redop_from(std::string_view name);
 
-// Bytes of one element; 0 for unknown.
-std::uint32_t size_of(DataType type);
-
 bool is_collective(OpKind kind);  // matched by sequence number over all members, new_group and split_group included
 bool is_p2p(OpKind kind);         // send, recv
 bool is_rooted(OpKind kind);      // broadcast, reduce, gather, scatter

@@ -3,40 +3,37 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/check.h"
+#include "base/hash.h"
 
 namespace ddx {
 namespace {
 
-// FNV-1a over the words of a row: interning tables hash rows of several fields.
-class RowHash {
+class WordsHash {
  public:
-  void add(std::uint64_t word) {
-    hash_ = (hash_ ^ word) * 0x100000001b3;
-    hash_ ^= hash_ >> 29;
-  }
+  void add(std::uint64_t word) { hash_.add(word); }
   template <class T>
   void add(const std::optional<T>& word) {
-    add(word ? static_cast<std::uint64_t>(*word) + 1 : 0);
+    add(std::uint64_t{word.has_value()});
+    if (word) add(static_cast<std::uint64_t>(*word));
   }
   template <class T>
   void add(const std::vector<T>& words) {
     add(static_cast<std::uint64_t>(words.size()));
     for (const T& word : words) add(static_cast<std::uint64_t>(word));
   }
-  std::size_t value() const { return hash_; }
+  std::size_t value() const { return hash_.value(); }
 
  private:
-  std::uint64_t hash_ = 0xcbf29ce484222325;
+  RowHash hash_;
 };
 
-void add_shapes(RowHash& hash, const std::vector<std::vector<std::int64_t>>& shapes) {
+void add_shapes(WordsHash& hash, const std::vector<std::vector<std::int64_t>>& shapes) {
   hash.add(static_cast<std::uint64_t>(shapes.size()));
   for (const auto& shape : shapes) hash.add(shape);
 }
 
 std::size_t hash_of(const Signature& s) {
-  RowHash hash;
+  WordsHash hash;
   hash.add(static_cast<std::uint64_t>(s.kind) | static_cast<std::uint64_t>(s.type_in) << 8 |
            static_cast<std::uint64_t>(s.type_out) << 16 | static_cast<std::uint64_t>(s.redop) << 24 |
            static_cast<std::uint64_t>(s.stop_reason) << 32 | static_cast<std::uint64_t>(s.async) << 40);
@@ -59,7 +56,7 @@ std::size_t hash_of(const Signature& s) {
 }
 
 std::size_t hash_of(const CallSite& site) {
-  RowHash hash;
+  WordsHash hash;
   for (const Frame& frame : site.frames) {
     hash.add(std::uint64_t{frame.function.value} << 32 | frame.file.value);
     hash.add(std::uint64_t{frame.line});
@@ -68,23 +65,23 @@ std::size_t hash_of(const CallSite& site) {
 }
 
 std::size_t hash_of(const Communicator& communicator) {
-  RowHash hash;
+  WordsHash hash;
   hash.add(std::uint64_t{communicator.name.value} << 32 | communicator.description.value);
   for (RankId rank : communicator.members) hash.add(static_cast<std::uint64_t>(rank.value));
   hash.add(communicator.declared_size);
   return hash.value();
 }
 
-template <class Row>
+template <class Row, class Given>
 std::uint32_t intern_row(std::vector<Row>& rows, std::unordered_multimap<std::size_t, std::uint32_t>& index,
-                         const Row& row) {
+                         Given&& row) {
   const std::size_t hash = hash_of(row);
   const auto [begin, end] = index.equal_range(hash);
   for (auto at = begin; at != end; ++at) {
     if (rows[at->second] == row) return at->second;
   }
   const auto id = static_cast<std::uint32_t>(rows.size());
-  rows.push_back(row);
+  rows.push_back(std::forward<Given>(row));
   index.emplace(hash, id);
   return id;
 }
@@ -215,20 +212,23 @@ StringId StringTable::intern(std::string_view text) {
   return id;
 }
 
-std::optional<StringId> StringTable::find(std::string_view text) const {
-  const auto at = index_.find(text);
-  if (at == index_.end()) return std::nullopt;
-  return at->second;
-}
-
 SignatureId Trace::intern(const Signature& signature) {
   return SignatureId(intern_row(signatures_, signature_index_, signature));
 }
+SignatureId Trace::intern(Signature&& signature) {
+  return SignatureId(intern_row(signatures_, signature_index_, std::move(signature)));
+}
 
 CallSiteId Trace::intern(const CallSite& site) { return CallSiteId(intern_row(call_sites_, call_site_index_, site)); }
+CallSiteId Trace::intern(CallSite&& site) {
+  return CallSiteId(intern_row(call_sites_, call_site_index_, std::move(site)));
+}
 
 CommId Trace::intern(const Communicator& communicator) {
   return CommId(intern_row(communicators_, communicator_index_, communicator));
+}
+CommId Trace::intern(Communicator&& communicator) {
+  return CommId(intern_row(communicators_, communicator_index_, std::move(communicator)));
 }
 
 std::optional<std::int32_t> Trace::peer(const RankRecord& record, const Signature& signature) const {
@@ -244,7 +244,7 @@ void Trace::merge(Trace&& other, std::uint32_t input_shift) {
   signature_map.reserve(other.signatures_.size());
   for (Signature& signature : other.signatures_) {
     signature.name = string_map[signature.name.value];
-    signature_map.push_back(intern(signature));
+    signature_map.push_back(intern(std::move(signature)));
   }
   std::vector<CallSiteId> site_map;
   site_map.reserve(other.call_sites_.size());
@@ -253,14 +253,14 @@ void Trace::merge(Trace&& other, std::uint32_t input_shift) {
       frame.function = string_map[frame.function.value];
       frame.file = string_map[frame.file.value];
     }
-    site_map.push_back(intern(site));
+    site_map.push_back(intern(std::move(site)));
   }
   std::vector<CommId> comm_map;
   comm_map.reserve(other.communicators_.size());
   for (Communicator& communicator : other.communicators_) {
     communicator.name = string_map[communicator.name.value];
     communicator.description = string_map[communicator.description.value];
-    comm_map.push_back(intern(communicator));
+    comm_map.push_back(intern(std::move(communicator)));
   }
 
   const auto program_shift = programs.size();

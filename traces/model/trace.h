@@ -11,6 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/hash.h"
 #include "base/ids.h"
 #include "base/units.h"
 #include "traces/model/op.h"
@@ -84,7 +85,7 @@ class Program {
   // For merging traces: rewrites the interned ids of every row.
   void remap(const std::vector<SignatureId>& signatures, const std::vector<CallSiteId>& call_sites);
   void reserve(std::size_t rows);
-  std::size_t bytes() const;
+  std::size_t bytes() const;  // what its columns take
 
  private:
   static constexpr std::uint8_t kStateMask = 0x07;
@@ -170,13 +171,12 @@ class StringTable {
   StringTable& operator=(StringTable&&) = default;
 
   StringId intern(std::string_view text);
-  std::optional<StringId> find(std::string_view text) const;
   std::string_view at(StringId id) const { return strings_[id.value]; }
   std::size_t size() const { return strings_.size(); }
 
  private:
   std::deque<std::string> strings_;  // a deque: views into it stay valid
-  std::unordered_map<std::string_view, StringId> index_;
+  std::unordered_map<std::string_view, StringId, KeyedHash> index_;
 };
 
 class Trace {
@@ -187,8 +187,11 @@ class Trace {
   std::optional<std::uint32_t> world_size;  // as stated by the evidence; absent: not stated
 
   SignatureId intern(const Signature& signature);
+  SignatureId intern(Signature&& signature);
   CallSiteId intern(const CallSite& site);
+  CallSiteId intern(CallSite&& site);
   CommId intern(const Communicator& communicator);
+  CommId intern(Communicator&& communicator);
 
   const std::vector<Signature>& signatures() const { return signatures_; }
   const std::vector<CallSite>& call_sites() const { return call_sites_; }

@@ -21,8 +21,6 @@ TEST(StringTable, interns_once_and_keeps_its_views) {
   EXPECT_EQ(view, "a");
   EXPECT_EQ(view.data(), table.at(a).data());
   EXPECT_EQ(table.intern("a"), a);
-  EXPECT_EQ(table.find("a"), a);
-  EXPECT_EQ(table.find("b"), std::nullopt);
   EXPECT_EQ(table.size(), 10'002U);
 }
 
@@ -38,8 +36,9 @@ TEST(StringTable, a_copy_stands_alone) {
   EXPECT_EQ(copy.size(), 3U);
   EXPECT_EQ(copy.at(StringId(2)), "second");
   EXPECT_EQ(copy.intern("first"), StringId(1)) << "its index points into itself";
-  const StringTable moved = std::move(copy);
-  EXPECT_EQ(moved.find("second"), StringId(2));
+  StringTable moved = std::move(copy);
+  EXPECT_EQ(moved.intern("second"), StringId(2));
+  EXPECT_EQ(moved.size(), 3U);
 }
 
 TEST(Trace, interns_rows_that_are_alike) {
