@@ -9,6 +9,7 @@ std::string_view name_of(ReplayResult::Outcome outcome) {
     case ReplayResult::Outcome::completes: return "completes";
     case ReplayResult::Outcome::deadlock: return "deadlock";
     case ReplayResult::Outcome::mismatch: return "mismatch";
+    case ReplayResult::Outcome::stopped: return "stopped";
     case ReplayResult::Outcome::refused: return "refused";
   }
   return "refused";

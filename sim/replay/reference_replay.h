@@ -24,6 +24,9 @@ struct ReplayOptions {
   bool eager_sends = false;            // a send completes when it starts, receive or not
   std::uint64_t max_ops = 50'000'000;  // of all ranks, loops run out; more is refused
   std::uint64_t visit_seed = 0;        // 0: ranks in order; else in an order drawn from this (the result is the same)
+  // A job in mid-run: hosts and streams take turns of one step each, in the order of the visits (so that here
+  // visit_seed decides), and after so many turns all is left as it is. Absent: to rest.
+  std::optional<std::uint64_t> stop_after;
 };
 
 // Calls that met and disagree.
@@ -41,13 +44,15 @@ struct ReplayMismatch {
 
 struct ReplayResult {
   // completes: every rank ran to its end or to a stop; deadlock: some wait for ever; mismatch: calls met that disagree
-  // (whatever else happened); refused: the trace cannot be replayed, `reason` says why, and there is no snapshot.
-  enum class Outcome { completes, deadlock, mismatch, refused };
+  // (whatever else happened); stopped: by stop_after, some could have gone on; refused: the trace cannot be replayed,
+  // `reason` says why, and there is no snapshot.
+  enum class Outcome { completes, deadlock, mismatch, stopped, refused };
   Outcome outcome = Outcome::completes;
   // Every rank's ops with loops run out, sequence numbers, and the state in which each came to rest. Ranks that came
   // the same way share a program.
   Trace snapshot;
-  RankSet unfinished;                      // ranks that wait; those that stopped are none of them
+  RankSet unfinished;  // ranks that wait; those that stopped are none of them
+  RankSet running;     // of these, where stop_after ended the replay: whose host or stream could go on
   std::vector<ReplayMismatch> mismatches;  // by communicator and sequence number
   std::string reason;                      // one line for people
 };

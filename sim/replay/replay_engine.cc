@@ -20,8 +20,11 @@ void ReplayEngine::run() {
     ranks_[i].queued = true;
   }
   // Everything that follows from a completion is put on one of the two lists, never called: nothing recurses.
-  while (refusal_.empty() && (!ready_streams_.empty() || !hosts_.empty())) {
-    if (!ready_streams_.empty()) {
+  for (std::uint64_t turn = 0; refusal_.empty() && (!ready_streams_.empty() || !hosts_.empty()); ++turn) {
+    if (options_.stop_after && turn >= *options_.stop_after) return;
+    const bool in_mid_run = options_.stop_after && options_.visit_seed != 0;
+    const bool stream_first = hosts_.empty() || !in_mid_run || random_() % 2 == 0;
+    if (!ready_streams_.empty() && stream_first) {
       const OpRef ready = draw(ready_streams_);
       start_stream(ready.rank, static_cast<std::uint16_t>(ready.op));
     } else {
@@ -39,6 +42,12 @@ void ReplayEngine::run_host(std::uint32_t id) {
   const std::size_t size = program(id).ops.size();
   while (!rank.stopped && rank.pc < size) {
     if (!step_host(id)) return;
+    if (options_.stop_after && !rank.stopped && rank.pc < size) {
+      // Its next step is another turn, so that hosts come apart.
+      rank.queued = true;
+      hosts_.push_back(id);
+      return;
+    }
   }
 }
 

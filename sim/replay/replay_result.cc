@@ -28,13 +28,17 @@ ReplayResult ReplayEngine::result() {
     result.reason = refusal_;
     return result;
   }
-  std::vector<RankId> unfinished;
+  std::vector<RankId> unfinished, running;
   for (std::uint32_t id = 0; id < ranks_.size(); ++id) {
     Rank& rank = ranks_[id];
     if (rank.wait_row != kNoOp) set_state(id, rank.wait_row, OpState::started);
-    if (!finished(rank)) unfinished.push_back(*record(id).rank);
+    if (finished(rank)) continue;
+    unfinished.push_back(*record(id).rank);
+    if (rank.queued) running.push_back(*record(id).rank);
   }
+  for (const OpRef stream : ready_streams_) running.push_back(*record(stream.rank).rank);
   result.unfinished = RankSet(std::move(unfinished));
+  result.running = RankSet(std::move(running));
   std::sort(mismatches_.begin(), mismatches_.end(), [](const ReplayMismatch& a, const ReplayMismatch& b) {
     return std::tuple(a.comm, a.p2p, a.seq, a.variants[0].ranks.values()) <
            std::tuple(b.comm, b.p2p, b.seq, b.variants[0].ranks.values());
@@ -42,6 +46,9 @@ ReplayResult ReplayEngine::result() {
   if (!mismatches_.empty()) {
     result.outcome = ReplayResult::Outcome::mismatch;
     result.reason = mismatch_text(mismatches_.front());
+  } else if (!hosts_.empty() || !ready_streams_.empty()) {
+    result.outcome = ReplayResult::Outcome::stopped;
+    result.reason = "stopped in mid-run";
   } else if (!result.unfinished.empty()) {
     result.outcome = ReplayResult::Outcome::deadlock;
     result.reason = waits_text();

@@ -301,5 +301,29 @@ TEST(ReferenceReplay, ranks_that_came_the_same_way_share_a_program) {
   EXPECT_EQ(result.snapshot.programs.size(), 2U);
 }
 
+TEST(ReferenceReplay, stops_in_mid_run) {
+  const Trace trace = trace_of("world 2\nall barrier\nall all_reduce f32 1\n");
+  const auto after = [&](std::uint64_t turns) {
+    ReplayOptions options;
+    options.stop_after = turns;
+    return replay(trace, options);
+  };
+  const ReplayResult fresh = after(0);
+  EXPECT_EQ(fresh.outcome, ReplayResult::Outcome::stopped);
+  EXPECT_EQ(rows_of(fresh.snapshot, 0), "barrier 1 planned, all_reduce 1 planned");
+  EXPECT_EQ(fresh.running.text(), "0,1");
+
+  // Rank 0 takes the first turn, and then waits for rank 1.
+  const ReplayResult apart = after(1);
+  EXPECT_EQ(rows_of(apart.snapshot, 0), "barrier 1 started, all_reduce 1 planned");
+  EXPECT_EQ(rows_of(apart.snapshot, 1), "barrier 1 planned, all_reduce 1 planned");
+  EXPECT_EQ(apart.running.text(), "1");
+  EXPECT_EQ(apart.unfinished.text(), "0,1");
+
+  const ReplayResult rest = after(1000);
+  EXPECT_EQ(rest.outcome, ReplayResult::Outcome::completes);
+  EXPECT_TRUE(rest.running.empty());
+}
+
 }  // namespace
 }  // namespace ddx::sim
