@@ -12,6 +12,7 @@ expected.json:
   severity   the severity of that finding
   confidence its confidence, where that matters
   ranks      rank lists of which the finding must have exactly one; [[]] nobody; left out: not judged
+  victims    rank lists of which the finding has exactly one as those who wait for these; [[]] nobody
   also       ranks that other error findings may name beside these
   subjects   texts that must be among the finding's subjects
   says       regular expressions that the text report must hold; white space counts as one blank, case does not count
@@ -74,6 +75,8 @@ def check_finding(expected, right):
     for key in ("severity", "confidence"):
         if key in expected and all(f[key] != expected[key] for f in right):
             wrong.append(f"{key} is {right[0][key]}, not {expected[key]}")
+    if "victims" in expected and all(f["victims"] not in expected["victims"] for f in right):
+        wrong.append(f"victims are {right[0]['victims']}, not one of {expected['victims']}")
     for subject in expected.get("subjects", []):
         if not any(subject in told for f in right for told in f["subjects"]):
             wrong.append(f"subject {subject!r} is not among {right[0]['subjects']}")

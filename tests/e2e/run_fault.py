@@ -5,6 +5,10 @@
     run_fault.py FAULT --ddx EXE --evidence D the same, of a job that left its evidence in D
     run_fault.py FAULT --record               runs the job and keeps its evidence in data/FAULT
 
+faults.json, for each fault: "story"; "codes" of which the first finding has one ([]: healthy); "ranks", lists of which it
+names one; "also", ranks that other errors may name; "victims", lists of which it has one; "says_not", regular expressions
+that the text report must not hold.
+
 Exit status 77 (ctest: skipped) where no Python with torch is found; under CI=true that is a failure.
 """
 
@@ -58,16 +62,26 @@ def run_job(python, fault, evidence, scripts):
 
 
 def analyze(ddx, evidence):
-    """(exit status, report)"""
+    """(exit status, report, what a person reads)"""
     done = subprocess.run([ddx, "analyze", str(evidence), "--format", "json"], capture_output=True, timeout=120)
+    text = subprocess.run([ddx, "analyze", str(evidence), "--no-color"], capture_output=True, text=True, timeout=120)
     try:
-        return done.returncode, json.loads(done.stdout)
+        return done.returncode, json.loads(done.stdout), " ".join(text.stdout.split())
     except ValueError:
         sys.exit("ddx ended with %d and no report: %s%s" % (done.returncode, done.stdout[:2000], done.stderr[:2000]))
 
 
-def complaints(expected, status, report):
+def complaints(expected, status, report, text):
     """What is wrong with the report; empty where it is right."""
+    return wrong_findings(expected, status, report) + wrong_words(expected, text)
+
+
+def wrong_words(expected, text):
+    found = [re.search(pattern, text, re.IGNORECASE) for pattern in expected.get("says_not", [])]
+    return ["says '%s'" % match.group(0) for match in found if match]
+
+
+def wrong_findings(expected, status, report):
     told = [finding for finding in report["findings"] if finding["severity"] != "info"]
     if not expected["codes"]:  # a healthy job
         wrong = ["%s of ranks %s, where nothing is wrong" % (f["code"], f["ranks"]) for f in told]
@@ -81,6 +95,8 @@ def complaints(expected, status, report):
         wrong.append("the first finding is %s, not %s" % (first["code"], " or ".join(expected["codes"])))
     if first["ranks"] not in expected["ranks"]:
         wrong.append("it names ranks %s, not %s" % (first["ranks"], " or ".join(map(str, expected["ranks"]))))
+    if "victims" in expected and first["victims"] not in expected["victims"]:
+        wrong.append("victims are %s, not %s" % (first["victims"], " or ".join(map(str, expected["victims"]))))
     allowed = set(expected.get("also", [])).union(*map(set, expected["ranks"]))
     for finding in told:
         if finding["severity"] == "error" and not allowed.issuperset(finding["ranks"]):
@@ -136,8 +152,8 @@ def main():
         evidence = kept or pathlib.Path(folder)
         if kept is None:
             run_job(python, options.fault, evidence, options.scripts)
-        status, report = analyze(options.ddx, evidence)
-        wrong = complaints(expected, status, report)
+        status, report, text = analyze(options.ddx, evidence)
+        wrong = complaints(expected, status, report, text)
         if not wrong:
             return 0
         print("%s: %s" % (options.fault, expected["story"]))
