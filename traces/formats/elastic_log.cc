@@ -5,11 +5,6 @@
 namespace ddx::formats {
 namespace {
 
-std::optional<RankId> rank_from(std::optional<std::int64_t> value) {
-  if (!value || *value < INT32_MIN || *value > INT32_MAX) return std::nullopt;
-  return RankId(*value);
-}
-
 void flush_failure(ProcessSource& source, LogEventWriter& events) {
   if (!source.failure) return;
   ElasticFailure failure = std::move(*source.failure);

@@ -52,11 +52,6 @@ ProcessEnd code_end(std::int64_t code) {
   return end;
 }
 
-std::optional<RankId> rank_from(std::optional<std::int64_t> value) {
-  if (!value || *value < 0 || *value > INT32_MAX) return std::nullopt;
-  return RankId(*value);
-}
-
 // How srun words an end: "Killed", "Exited with exit code 1", "Out Of Memory", "Segmentation fault (core dumped)".
 std::optional<ProcessEnd> srun_end(std::string_view text) {
   if (const auto code = number_after(text, "Exited with exit code ")) {

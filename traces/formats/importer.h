@@ -34,11 +34,12 @@ enum class Sniff : int { no = 0, maybe = 1, likely = 2, sure = 3 };
 struct Importer {
   std::string_view name;         // "flight-recorder-pickle": as shown in reports
   std::string_view description;  // one line for `ddx info --formats` and the docs
-  // `head` is the first up to 64 KiB of the file.
+  // `head` is the first up to 64 KiB of the file; or, where no format took that and this one has `by_end`, the last.
   Sniff (*sniff)(const std::string& path, std::string_view head);
   // Appends to an Evidence that has exactly one Input, this file's (id 0, path and format already set). Throws Error
   // where nothing of the file can be used; counts what it could not use in `out.diagnostics` otherwise.
   void (*read)(const Source& source, const ImportOptions& options, Evidence& out);
+  bool by_end = false;  // whether the end of a file may show its format: of a log, whose lines all stand alone
 };
 
 const std::vector<Importer>& importers();

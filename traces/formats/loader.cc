@@ -39,6 +39,32 @@ std::string_view packer_of(std::string_view head) {
   return {};
 }
 
+// "UTF-16" and kin, by the mark at the beginning or by the zeros beside plain characters; empty: none of them.
+std::string_view wide_encoding_of(std::string_view head) {
+  if (head.starts_with(std::string_view("\xff\xfe\0\0", 4))) return "UTF-32";
+  if (head.starts_with("\xff\xfe") || head.starts_with("\xfe\xff")) return "UTF-16";
+  if (head.size() < 16) return {};
+  const std::string_view sample = head.substr(0, std::min<std::size_t>(head.size(), 64) / 2 * 2);
+  const auto plain = [](char c) { return (c >= ' ' && c <= '~') || c == '\n' || c == '\r' || c == '\t'; };
+  bool little = true;
+  bool big = true;
+  for (std::size_t i = 0; i < sample.size(); i += 2) {
+    little = little && plain(sample[i]) && sample[i + 1] == '\0';
+    big = big && sample[i] == '\0' && plain(sample[i + 1]);
+  }
+  return little || big ? "UTF-16" : std::string_view();
+}
+
+const Importer* importer_by_end(const std::vector<Importer>& formats, const std::string& path, std::string_view bytes) {
+  if (bytes.size() <= kHead) return nullptr;
+  std::string_view end = bytes.substr(bytes.size() - kHead);
+  end.remove_prefix(std::min(end.size(), end.find('\n') + 1));  // from the beginning of a line, if there is one
+  for (const Importer& importer : formats) {
+    if (importer.by_end && importer.sniff(path, end) != Sniff::no) return &importer;
+  }
+  return nullptr;
+}
+
 const Importer* importer_for(const std::vector<Importer>& formats, const std::string& path, std::string_view head) {
   const Importer* best = nullptr;
   Sniff score = Sniff::no;
@@ -70,8 +96,13 @@ void read_into(Evidence& evidence, const LoadOptions& options) {
     return set_aside(evidence, "compressed (" + std::string(packer) + "): unpack it first", "load.compressed_file",
                      DiagnosticSeverity::data_loss);
   }
-  const Importer* importer =
-      importer_for(options.formats != nullptr ? *options.formats : importers(), input.path, head);
+  if (const std::string_view encoding = wide_encoding_of(head); !encoding.empty()) {
+    return set_aside(evidence, std::string(encoding) + ": convert it to UTF-8 first", "load.wide_text",
+                     DiagnosticSeverity::data_loss);
+  }
+  const std::vector<Importer>& formats = options.formats != nullptr ? *options.formats : importers();
+  const Importer* importer = importer_for(formats, input.path, head);
+  if (importer == nullptr) importer = importer_by_end(formats, input.path, bytes);
   if (importer == nullptr) {
     return set_aside(evidence, "no format that ddx knows", "load.unknown_file", DiagnosticSeverity::notice);
   }

@@ -7,6 +7,7 @@
 #include "traces/formats/log_filter.h"
 #include "traces/formats/log_prefix.h"
 #include "traces/formats/log_scan.h"
+#include "traces/formats/log_sniff.h"
 #include "traces/formats/nccl_log.h"
 #include "traces/formats/nccl_ops.h"
 #include "traces/formats/nccl_tests_log.h"
@@ -22,23 +23,20 @@ namespace {
 
 // Of a longer line only so much is looked at.
 constexpr std::size_t kMaxLine = 64 * 1024;
-// Whether lines carry srun's labels is told from so much of the file.
-constexpr std::size_t kLabelSample = 256 * 1024;
+// Where a line breaks besides its newline: at a carriage return or a zero; npos: nowhere. The second search ends where
+// the first did, so that a line of many breaks costs one pass.
+std::size_t next_break(std::string_view line) {
+  const std::size_t carriage_return = line.find('\r');
+  const std::size_t zero = line.substr(0, carriage_return).find('\0');
+  return std::min(carriage_return, zero);
+}
 
-// `srun -l` labels every line of its tasks; a few lines of Slurm's own stand between.
-bool has_srun_labels(std::string_view bytes) {
-  bytes = bytes.substr(0, kLabelSample);
-  std::size_t labelled = 0;
-  std::size_t lines = 0;
-  while (!bytes.empty()) {
-    const std::size_t end = bytes.find('\n');
-    const std::string_view line = bytes.substr(0, end);
-    bytes.remove_prefix(end == std::string_view::npos ? bytes.size() : end + 1);
-    if (trimmed(line).empty()) continue;
-    ++lines;
-    if (has_srun_label(line)) ++labelled;
-  }
-  return labelled >= 2 && labelled * 2 > lines;
+// Behind the "]" that closes a bar of tqdm; the whole size where there is none.
+std::size_t end_of_bar(std::string_view line) {
+  const std::size_t rate = std::min(line.find("it/s"), line.find("s/it"));
+  if (rate == std::string_view::npos || line.substr(0, rate).find("%|") == std::string_view::npos) return line.size();
+  const std::size_t close = line.find(']', rate);
+  return close == std::string_view::npos ? line.size() : close + 1;
 }
 
 // One file being read: the states of all readers, and what decides who looks at a line.
@@ -47,9 +45,9 @@ class LogReader {
   LogReader(const Source& source, const ImportOptions& options, Evidence& out)
       : source_(source),
         out_(out),
-        events_(out, options, facts_of_path(source.path, options)),
+        events_(out, options, facts_of_path(source.path, options), source.bytes.size()),
         ops_(out, options),
-        srun_labels_(has_srun_labels(source.bytes)) {}
+        label_(label_of_lines(source.bytes)) {}
 
   void read() {
     std::string_view rest = source_.bytes;
@@ -66,27 +64,49 @@ class LogReader {
 
  private:
   void read_physical_line(std::string_view line) {
-    if (line.size() > kMaxLine) {
-      out_.diagnostics.count("log.long_line", DiagnosticSeverity::notice,
-                             source_.path + ":" + std::to_string(number_) + ": " + std::to_string(line.size()) +
-                                 " bytes, of which the first " + std::to_string(kMaxLine) + " are read");
-      line = line.substr(0, kMaxLine);
+    if (line.size() <= kMaxLine) {
+      const unsigned interests = interests_of(line);
+      if (interests == kNothing && !anything_open()) return;
+      if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
+      if (next_break(line) == std::string_view::npos) return read_piece(line, interests);
     }
-    const unsigned interests = interests_of(line);
-    if (interests == kNothing && !anything_open()) return;
-    line = without_escapes(line, scratch_);
-    // A progress bar overwrites itself: each state of it is a line.
+    // A progress bar overwrites itself: each state of it is a line, and a message that follows is one. So is what
+    // stands behind the zeros of a crashed write.
     while (!line.empty()) {
-      const std::size_t end = line.find('\r');
-      if (const std::string_view piece = line.substr(0, end); !piece.empty()) read_line(piece, interests);
+      const std::size_t end = next_break(line);
+      const std::string_view piece = line.substr(0, end);
+      if (!piece.empty()) read_bounded(piece);
       line.remove_prefix(end == std::string_view::npos ? line.size() : end + 1);
     }
+  }
+
+  void read_bounded(std::string_view piece) {
+    if (piece.size() > kMaxLine) {
+      out_.diagnostics.count("log.long_line", DiagnosticSeverity::notice,
+                             source_.path + ":" + std::to_string(number_) + ": " + std::to_string(piece.size()) +
+                                 " bytes, of which the first " + std::to_string(kMaxLine) + " are read");
+      piece = piece.substr(0, kMaxLine);
+    }
+    const unsigned interests = interests_of(piece);
+    if (interests != kNothing || anything_open()) read_piece(piece, interests);
+  }
+
+  void read_piece(std::string_view piece, unsigned interests) {
+    // A bar that another process writes behind ends with its rate: "9.1it/s, loss=1.23][rank3]: ...".
+    if ((interests & kProgress) != 0 && (interests & ~kProgress) != 0) {
+      const std::size_t end = end_of_bar(piece);
+      if (end < piece.size()) {
+        read_line(without_escapes(piece.substr(0, end), scratch_), kProgress);
+        piece.remove_prefix(end);
+      }
+    }
+    if (const std::string_view text = without_escapes(piece, scratch_); !text.empty()) read_line(text, interests);
   }
 
   bool anything_open() const { return processes_.open > 0 || stacks_.open > 0 || ras_.open || !tests_.open.empty(); }
 
   void read_line(std::string_view text, unsigned interests) {
-    LogLine line = strip_prefixes(text, srun_labels_);
+    LogLine line = strip_prefixes(text, label_);
     line.number = number_;
     if ((interests & (kNcclInfo | kNccl)) != 0) {
       ops_.set_attempt(events_.attempt());
@@ -144,7 +164,7 @@ class LogReader {
   Evidence& out_;
   LogEventWriter events_;
   NcclOps ops_;
-  bool srun_labels_;
+  LineLabel label_;
   std::uint64_t number_ = 0;
   std::string scratch_;
   TorchState torch_;
@@ -155,64 +175,6 @@ class LogReader {
   RasTextState ras_;
 };
 
-// ---- sniffing -------------------------------------------------------------------------------------------------------
-
-std::string lower_extension(const std::string& path) {
-  const std::size_t slash = path.find_last_of('/');
-  const std::size_t dot = path.find_last_of('.');
-  if (dot == std::string::npos || (slash != std::string::npos && dot < slash)) return {};
-  std::string extension = path.substr(dot);
-  for (char& c : extension) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  return extension;
-}
-
-bool one_of(std::string_view word, std::initializer_list<std::string_view> words) {
-  return std::find(words.begin(), words.end(), word) != words.end();
-}
-
-// Mostly printable: a few stray bytes are in many logs (a cut character, a colour, a NUL of a crashed write).
-bool looks_like_text(std::string_view head) {
-  std::size_t bad = 0;
-  for (std::size_t at = 0; at < head.size();) {
-    const std::size_t length = utf8_length(head.substr(at));
-    const auto c = static_cast<unsigned char>(head[at]);
-    const bool control = c < 0x20 && c != '\n' && c != '\r' && c != '\t' && c != 0x1b && c != '\f' && c != '\b';
-    // A character that the end of the head cuts is none.
-    if ((length == 0 && head.size() - at > 3) || control) ++bad;
-    at += length == 0 ? 1 : length;
-  }
-  return bad * 20 <= head.size();
-}
-
-// Whether the head holds a line that this importer reads; progress alone does not make a text a log.
-bool holds_a_known_line(std::string_view head) {
-  while (!head.empty()) {
-    const std::size_t end = head.find('\n');
-    const std::string_view line = head.substr(0, end);
-    const unsigned interests = interests_of(line);
-    if ((interests & ~(kProgress | kStack)) != 0) return true;
-    if ((interests & kStack) != 0 && is_stack_header(line)) return true;
-    head.remove_prefix(end == std::string_view::npos ? head.size() : end + 1);
-  }
-  return false;
-}
-
-Sniff sniff_log(const std::string& path, std::string_view head) {
-  if (head.empty() || !looks_like_text(head)) return Sniff::no;
-  const std::string extension = lower_extension(path);
-  // Sources, documents and data quote log lines.
-  if (one_of(extension, {".md",  ".rst", ".html", ".py",   ".cc",  ".cpp",  ".h",   ".cu",  ".sh",  ".json",
-                         ".csv", ".tsv", ".xml",  ".yaml", ".yml", ".toml", ".ini", ".env", ".ops", ".ipynb"})) {
-    return Sniff::no;
-  }
-  if (one_of(extension, {".log", ".out", ".err", ".stderr", ".stdout"})) return Sniff::likely;
-  const bool known = holds_a_known_line(head);
-  if (extension == ".txt") return known ? Sniff::likely : Sniff::maybe;
-  return known ? Sniff::maybe : Sniff::no;
-}
-
 void read_log(const Source& source, const ImportOptions& options, Evidence& out) {
   LogReader(source, options, out).read();
 }
@@ -220,7 +182,8 @@ void read_log(const Source& source, const ImportOptions& options, Evidence& out)
 }  // namespace
 
 Importer log_importer() {
-  return {"log", "logs of PyTorch, NCCL, launchers and kernels, with any launcher's prefixes", sniff_log, read_log};
+  return {"log", "logs of PyTorch, NCCL, launchers and kernels, with any launcher's prefixes", sniff_log, read_log,
+          true};
 }
 
 }  // namespace ddx::formats

@@ -4,20 +4,12 @@
 #include <filesystem>
 
 #include "traces/formats/log_scan.h"
+#include "traces/formats/rank_of_path.h"
 
 namespace ddx::formats {
 namespace {
 
-std::string lower(std::string text) {
-  for (char& c : text) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  return text;
-}
-
-bool all_digits(std::string_view text) {
-  return !text.empty() && text.size() <= 6 && text.find_first_not_of("0123456789") == std::string_view::npos;
-}
+bool is_short_number(std::string_view text) { return text.size() <= 6 && all_digits(text); }
 
 // Whether `word` stands in `name` as a word of its own with a number behind it: "rank3", "node-7".
 bool numbered(std::string_view name, std::string_view word) {
@@ -41,24 +33,32 @@ PathFacts facts_of_path(const std::string& path, const ImportOptions& options) {
   const std::string tail = n > 1 ? parts[n - 2] + "/" + parts[n - 1] : parts[n - 1];
   if (options.rank_from) {
     facts.rank = rank_of_path(path, options);
-  } else if (numbered(parts[n - 1], "rank") || (n > 1 && numbered(parts[n - 2], "rank"))) {
-    facts.rank = rank_of_path(tail, options);
+  } else {
+    facts.rank = stated_rank(parts[n - 1]);
+    // A folder's counts where the file's own name holds no other number.
+    const auto of_folder = n > 1 && !facts.rank ? stated_rank(parts[n - 2]) : std::nullopt;
+    if (of_folder && rank_of_path(tail, options) == of_folder) facts.rank = of_folder;
   }
   for (std::string_view word : {"node", "host", "worker", "pod"}) {
     facts.one_of_many_nodes = facts.one_of_many_nodes || numbered(tail, word);
   }
   const bool elastic_name = parts[n - 1] == "stderr.log" || parts[n - 1] == "stdout.log";
-  if (n < 3 || !elastic_name || !all_digits(parts[n - 2])) return facts;
+  if (n < 3 || !elastic_name || !is_short_number(parts[n - 2])) return facts;
   std::string_view attempt = parts[n - 3];
   if (attempt.starts_with("attempt_")) attempt.remove_prefix(8);
-  if (!all_digits(attempt)) return facts;
+  if (!is_short_number(attempt)) return facts;
   facts.local_rank = number_at(parts[n - 2]);
   facts.attempt = static_cast<std::uint32_t>(*number_at(attempt));
   return facts;
 }
 
-LogEventWriter::LogEventWriter(Evidence& out, const ImportOptions& options, PathFacts path)
-    : out_(out), path_(path), max_events_(options.max_events_per_file), attempt_(path.attempt) {}
+// No real log comes near: lines of interest are long, and far between.
+LogEventWriter::LogEventWriter(Evidence& out, const ImportOptions& options, PathFacts path, std::size_t file_size)
+    : out_(out),
+      path_(path),
+      max_events_(options.max_events_per_file),
+      bytes_left_(std::uint64_t{file_size} * 64 + (64U << 20)),
+      attempt_(path.attempt) {}
 
 std::optional<RankId> LogEventWriter::rank_of(const LogLine& line) const {
   if (line.rank && !line.rank_is_task) return line.rank;
@@ -68,12 +68,15 @@ std::optional<RankId> LogEventWriter::rank_of(const LogLine& line) const {
 }
 
 LogEvent* LogEventWriter::add(const LogLine& line, LogFact fact) {
-  if (out_.events.size() >= max_events_) {
+  // What an event takes, about.
+  const std::uint64_t size = sizeof(LogEvent) + std::min(line.body.size(), kMaxText) + 64;
+  if (out_.events.size() >= max_events_ || bytes_left_ < size) {
     out_.diagnostics.count("log.too_many_events", DiagnosticSeverity::data_loss,
                            out_.inputs.front().path + ":" + std::to_string(line.number) +
                                ": more events than ddx keeps of one file; the rest of it is not read");
     return nullptr;
   }
+  bytes_left_ -= size;
   LogEvent event;
   event.line = line.number;
   event.text = printable(trimmed(line.body), kMaxText);

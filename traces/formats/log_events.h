@@ -26,7 +26,8 @@ class LogEventWriter {
  public:
   static constexpr std::size_t kMaxText = 400;
 
-  LogEventWriter(Evidence& out, const ImportOptions& options, PathFacts path);
+  // `file_size`: in bytes, as a short line may say something of many ranks.
+  LogEventWriter(Evidence& out, const ImportOptions& options, PathFacts path, std::size_t file_size);
 
   // The new event, until the next is added; nullptr where the file's bound is reached (which is counted).
   LogEvent* add(const LogLine& line, LogFact fact);
@@ -51,6 +52,7 @@ class LogEventWriter {
   Evidence& out_;
   PathFacts path_;
   std::uint64_t max_events_;
+  std::uint64_t bytes_left_;  // that the events may yet take
   std::optional<std::uint32_t> attempt_;
   std::vector<std::int32_t> local_ranks_;  // by event; -1: none
   bool local_contradicted_ = false;        // a line gave a rank that is not its local rank

@@ -1,7 +1,9 @@
 #include "traces/formats/log_prefix.h"
 
+#include <algorithm>
 #include <array>
 #include <functional>
+#include <set>
 
 #include "traces/formats/log_scan.h"
 
@@ -120,21 +122,44 @@ std::size_t take_glog(std::string_view text, LogLine& line) {
   return at + 1 + used;
 }
 
-// "[default3]:", "[trainer0|4]:" of torchrun: the role with the local rank, then the global one where configured.
+bool ends_with_one_of(std::string_view word, std::initializer_list<std::string_view> endings) {
+  const std::string text = lower(word);
+  return std::any_of(endings.begin(), endings.end(), [&](std::string_view ending) { return text.ends_with(ending); });
+}
+
+bool names_a_host(std::string_view word) {
+  return ends_with_one_of(word, {"node", "host", "worker", "pod", "machine", "server", "srv", "rack", "nid", "cn",
+                                 "dgx", "instance", "vm"});
+}
+
+// What is counted, and is no role of a job's processes.
+bool names_a_thing(std::string_view word) {
+  return ends_with_one_of(word,
+                          {"gpu",    "cuda",  "dev",  "device", "gcd",  "core",  "cpu",  "numa",   "nic",     "task",
+                           "thread", "proc",  "pid",  "tid",    "step", "epoch", "iter", "client", "actor",   "process",
+                           "job",    "shard", "line", "layer",  "run",  "stage", "port", "batch",  "attempt", "group"});
+}
+
+// "[default3]:", "[trainer0|4]:" of torchrun: the role with the local rank, then the global one where configured. What
+// looks alike without being a role ("[node3]:", "[dgx01]:") is a launcher's label, and may be a host; it says no rank.
 bool take_role(std::string_view content, LogLine& line) {
   std::size_t letters = 0;
   while (letters < content.size() && (is_letter(content[letters]) || content[letters] == '_')) ++letters;
   if (letters == 0 || letters == content.size() || !is_digit(content[letters])) return false;
   const std::size_t bar = content.find('|');
   const std::string_view digits = content.substr(letters, bar == std::string_view::npos ? bar : bar - letters);
-  if (digits.find_first_not_of("0123456789") != std::string_view::npos) return false;
-  const auto local = number_at(digits);
-  if (!local || *local > INT32_MAX) return false;
+  const auto local = all_digits(digits) ? rank_at(digits) : std::nullopt;
+  if (!local) return false;
   if (bar != std::string_view::npos) {
-    const auto global = number_at(content.substr(bar + 1));
-    if (global && *global >= 0 && *global <= INT32_MAX) line.rank = RankId(*global);
+    const auto global = rank_at(content.substr(bar + 1));
+    if (global && global->value >= 0) line.rank = *global;
+  } else if (names_a_host(content.substr(0, letters)) || (digits.size() > 1 && digits.front() == '0')) {
+    if (line.host.empty()) line.host = content;
+    return true;
+  } else if (names_a_thing(content.substr(0, letters))) {
+    return true;
   }
-  line.local_rank = local;
+  line.local_rank = local->value;
   return true;
 }
 
@@ -144,10 +169,9 @@ bool take_rank(std::string_view content, LogLine& line) {
   content.remove_prefix(4);
   if (content.starts_with(":")) content.remove_prefix(1);
   if (content.starts_with(" ")) content.remove_prefix(1);
-  if (content.empty() || content.find_first_not_of("0123456789") != std::string_view::npos) return false;
-  const auto rank = number_at(content);
-  if (!rank || *rank > INT32_MAX) return false;
-  line.rank = RankId(*rank);
+  const auto rank = all_digits(content) ? rank_at(content) : std::nullopt;
+  if (!rank) return false;
+  line.rank = rank;
   line.rank_is_task = false;
   return true;
 }
@@ -162,9 +186,9 @@ std::size_t take_mpi_tag(std::string_view text, std::size_t close, std::string_v
   if (tag == 0) return 0;
   const std::size_t comma = content.rfind(',');
   const std::string_view digits = comma == std::string_view::npos ? content : content.substr(comma + 1);
-  const auto rank = number_at(digits);
-  if (!rank || *rank < 0 || *rank > INT32_MAX) return 0;
-  line.rank = RankId(*rank);
+  const auto rank = rank_at(digits);
+  if (!rank || rank->value < 0) return 0;
+  line.rank = rank;
   line.rank_is_task = false;
   std::size_t at = close + 1 + tag;
   if (char_at(text, at, ' ')) ++at;
@@ -224,22 +248,68 @@ std::size_t take_parenthesis(std::string_view text, LogLine& line) {
   return close + (char_at(text, close + 1, ' ') ? 2 : 1);
 }
 
-std::size_t take_srun_label(std::string_view text, LogLine* line) {
+// A label at the beginning of a line: the number or name in it, and the bytes that it takes.
+struct LabelText {
+  std::string_view value;
+  std::size_t size = 0;  // 0: none
+};
+
+// "  3: "
+LabelText task_label(std::string_view text) {
   std::size_t at = 0;
   while (at < text.size() && at < 6 && text[at] == ' ') ++at;
   const std::size_t begin = at;
   while (at < text.size() && at < begin + 7 && is_digit(text[at])) ++at;
-  if (at == begin || !char_at(text, at, ':') || (at + 1 < text.size() && text[at + 1] != ' ')) return 0;
-  if (line != nullptr) {
-    const auto task = number_at(text.substr(begin));
-    if (!task) return 0;
-    if (!line->rank) {
-      line->rank = RankId(*task);
-      line->rank_is_task = true;
-    }
-    add_source(*line, text.substr(begin, at - begin));
+  if (at == begin || !char_at(text, at, ':') || (at + 1 < text.size() && text[at + 1] != ' ')) return {};
+  return {text.substr(begin, at - begin), at + 1 + (char_at(text, at + 1, ' ') ? 1 : 0)};
+}
+
+// "[3] "
+LabelText bracket_label(std::string_view text) {
+  if (!char_at(text, 0, '[')) return {};
+  std::size_t at = 1;
+  while (at < text.size() && at < 8 && is_digit(text[at])) ++at;
+  if (at == 1 || !char_at(text, at, ']') || (at + 1 < text.size() && text[at + 1] != ' ')) return {};
+  return {text.substr(1, at - 1), at + 1 + (char_at(text, at + 1, ' ') ? 1 : 0)};
+}
+
+// "node-c: ". A word without a digit, dash or dot is a level or a program; one with the ending of a source is its name.
+LabelText host_label(std::string_view text) {
+  if (text.empty() || !is_letter(text.front())) return {};
+  const std::string_view head = text.substr(0, 256);
+  const std::size_t colon = head.find(':');
+  if (colon == std::string_view::npos || (colon + 1 < text.size() && text[colon + 1] != ' ')) return {};
+  const std::string_view word = head.substr(0, colon);
+  if (!is_host_name(word) || word.find_first_of("0123456789-.") == std::string_view::npos) return {};
+  for (std::string_view ending : {".py", ".cc", ".cpp", ".cu", ".sh", ".c", ".h"}) {
+    if (word.ends_with(ending)) return {};
   }
-  return at + 1 + (char_at(text, at + 1, ' ') ? 1 : 0);
+  return {word, colon + 1 + (char_at(text, colon + 1, ' ') ? 1 : 0)};
+}
+
+LabelText label_at(std::string_view text, LineLabel label) {
+  switch (label) {
+    case LineLabel::task: return task_label(text);
+    case LineLabel::bracket: return bracket_label(text);
+    case LineLabel::host: return host_label(text);
+    case LineLabel::none: break;
+  }
+  return {};
+}
+
+std::size_t take_label(std::string_view text, LineLabel label, LogLine& line) {
+  const LabelText found = label_at(text, label);
+  if (found.size == 0) return 0;
+  if (label == LineLabel::host) {
+    // One label a line: what follows is the program's.
+    if (!line.host.empty()) return 0;
+    line.host = found.value;
+  } else if (!line.rank) {
+    line.rank = rank_at(found.value);
+    line.rank_is_task = true;
+  }
+  add_source(line, found.value);
+  return found.size;
 }
 
 // "stdout F " behind the stamp of a container runtime.
@@ -270,6 +340,16 @@ std::size_t take_bare_glog(std::string_view text, LogLine& line) {
   return close == std::string_view::npos ? 0 : close + 2;
 }
 
+// Whether the word behind the stamp of a line is the host that syslog writes there: not where a program wrote the stamp
+// and its own words follow ("Fatal Python error", "[rank3]", "node-a:500:600" of NCCL).
+bool is_syslog_host(std::string_view word, std::string_view rest) {
+  if (!is_host_name(word)) return false;
+  for (std::string_view level : {"DEBUG", "INFO", "WARN", "WARNING", "ERROR", "CRITICAL", "FATAL"}) {
+    if (word == level) return false;
+  }
+  return word.find_first_of("0123456789-.") != std::string_view::npos || next_word(rest).ends_with(":");
+}
+
 // "Nov 29 10:00:00 node-a " of syslog.
 std::size_t take_syslog(std::string_view text, LogLine& line) {
   if (text.size() < 17 || month_of(text) == 0 || text[3] != ' ') return 0;
@@ -280,9 +360,10 @@ std::size_t take_syslog(std::string_view text, LogLine& line) {
   set_time(line, *time, true);
   const std::size_t at = 7 + used + 1;
   const std::string_view host = word_at(text.substr(at));
-  if (host.empty() || host.size() > 255 || host.back() == ':' || !char_at(text, at + host.size(), ' ')) return at;
+  const std::size_t end = at + host.size();
+  if (!char_at(text, end, ' ') || !is_syslog_host(host, text.substr(end, 64))) return at;
   line.host = host;
-  return at + host.size() + 1;
+  return end + 1;
 }
 
 // "INFO 11-29 10:00:00 [core.py:1]": a level before the time. The line keeps both; only the time is taken.
@@ -308,26 +389,36 @@ void read_library_rank(LogLine& line) {
   const std::string_view before = head.substr(open, at - open);
   if (before != "[" && !contains(before, "(default_pg)") && !contains(before, "PG GUID 0 ") && before != "[PG 0 ")
     return;
-  const auto rank = number_at(head.substr(at + 5));
-  if (rank && *rank >= 0 && *rank <= INT32_MAX) line.weak_rank = RankId(*rank);
+  const auto rank = rank_at(head.substr(at + 5));
+  if (rank && rank->value >= 0) line.weak_rank = rank;
 }
 
-std::size_t take_one(std::string_view text, bool srun_labels, LogLine& line) {
+std::size_t take_one(std::string_view text, LineLabel label, LogLine& line) {
   if (text.empty()) return 0;
   const char c = text.front();
-  if (c == '[') return take_bracket(text, line);
+  if (c == '[') {
+    if (const std::size_t used = take_bracket(text, line)) return used;
+    return label == LineLabel::bracket ? take_label(text, label, line) : 0;
+  }
   if (c == '(') return take_parenthesis(text, line);
   if (is_digit(c)) {
     if (const std::size_t used = take_plain_time(text, line)) return used;
   }
-  if (srun_labels && (is_digit(c) || c == ' ')) {
-    if (const std::size_t used = take_srun_label(text, &line)) return used;
+  if (label == LineLabel::task && (is_digit(c) || c == ' ')) {
+    if (const std::size_t used = take_label(text, label, line)) return used;
   }
   if (!is_letter(c)) return 0;
   if (const std::size_t used = take_bare_glog(text, line)) return used;
   if (const std::size_t used = take_ctime(text, line)) return used + (char_at(text, used, ' ') ? 1 : 0);
-  return take_syslog(text, line);
+  if (const std::size_t used = take_syslog(text, line)) return used;
+  return label == LineLabel::host ? take_label(text, label, line) : 0;
 }
+
+// How many lines begin with labels of one kind, and with how many different ones.
+struct LabelCount {
+  std::size_t lines = 0;
+  std::set<std::string_view> values;
+};
 
 }  // namespace
 
@@ -361,12 +452,40 @@ std::optional<Nanos> parse_date_time(std::string_view text, std::size_t& used) {
   return days_since_epoch(year, month, day) * kDay + *time - east * kSecond;
 }
 
-bool has_srun_label(std::string_view line) { return take_srun_label(line, nullptr) > 0; }
+LineLabel label_of_lines(std::string_view bytes) {
+  static constexpr std::size_t kSample = 256 * 1024;
+  static constexpr auto kLabels = std::to_array({LineLabel::task, LineLabel::bracket, LineLabel::host});
+  bytes = bytes.substr(0, kSample);
+  std::array<LabelCount, kLabels.size()> counts;
+  std::size_t lines = 0;
+  while (!bytes.empty()) {
+    const std::size_t end = bytes.find('\n');
+    const std::string_view line = bytes.substr(0, end);
+    bytes.remove_prefix(end == std::string_view::npos ? bytes.size() : end + 1);
+    if (trimmed(line).empty()) continue;
+    ++lines;
+    for (std::size_t i = 0; i < kLabels.size(); ++i) {
+      const LabelText found = label_at(line, kLabels[i]);
+      if (found.size == 0) continue;
+      ++counts[i].lines;
+      counts[i].values.insert(found.value);
+    }
+  }
+  // Lines of launchers and Slurm itself stand between those of the tasks.
+  for (std::size_t i = 0; i < kLabels.size(); ++i) {
+    const LabelCount& count = counts[i];
+    if (count.lines < 2 || count.lines * 2 <= lines) continue;
+    // Labels come again; what is counted up ("[100] loss 2.0") or differs on every line is no label.
+    const bool repeats = count.lines >= count.values.size() * 2;
+    if (kLabels[i] == LineLabel::task || repeats) return kLabels[i];
+  }
+  return LineLabel::none;
+}
 
-LogLine strip_prefixes(std::string_view text, bool srun_labels) {
+LogLine strip_prefixes(std::string_view text, LineLabel label) {
   LogLine line;
   for (int depth = 0; depth < kMaxNesting; ++depth) {
-    const std::size_t used = take_one(text, srun_labels, line);
+    const std::size_t used = take_one(text, label, line);
     if (used == 0) break;
     text.remove_prefix(used < text.size() ? used : text.size());
   }

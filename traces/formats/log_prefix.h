@@ -16,7 +16,7 @@ struct LogLine {
   std::uint64_t number = 0;  // from 1
   std::string_view body;     // what is left; its indentation is kept
   std::optional<RankId> rank;
-  bool rank_is_task = false;               // the rank is srun's task number: a process, perhaps not a rank
+  bool rank_is_task = false;               // the rank is a label's number: a process, perhaps not a rank
   std::optional<std::int64_t> local_rank;  // torchrun's "[default3]:" counts on one node only
   std::optional<RankId> weak_rank;         // "[Rank 3]" of a library: the rank within some process group
   std::optional<Nanos> time;
@@ -26,11 +26,17 @@ struct LogLine {
   std::uint64_t source = 0;  // equal for lines with the same launcher prefix: one stream of lines
 };
 
-// `srun_labels`: whether "3: " at the beginning of a line is a task number (only the whole file can tell).
-LogLine strip_prefixes(std::string_view line, bool srun_labels);
+// What launchers that label every line write, where only the whole file can tell that it is a label.
+enum class LineLabel {
+  none,
+  task,     // "3: " of `srun -l`: a task's number
+  bracket,  // "[3] " of Hydra and Intel MPI: a rank
+  host,     // "node-c: " of pdsh
+};
+// The label that most lines of a log begin with.
+LineLabel label_of_lines(std::string_view bytes);
 
-// Whether a line begins like one of `srun -l`.
-bool has_srun_label(std::string_view line);
+LogLine strip_prefixes(std::string_view line, LineLabel label);
 
 // Copies `line` to `scratch` without terminal escape sequences.
 std::string_view without_escapes(std::string_view line, std::string& scratch);

@@ -20,6 +20,13 @@ std::optional<std::uint64_t> hex_at(std::string_view text) {
   return value;
 }
 
+std::optional<RankId> rank_from(std::optional<std::int64_t> value) {
+  if (!value || *value < INT32_MIN || *value > INT32_MAX) return std::nullopt;
+  return RankId(*value);
+}
+
+std::optional<RankId> rank_at(std::string_view text) { return rank_from(number_at(text)); }
+
 std::optional<std::string_view> rest_after(std::string_view text, std::string_view key) {
   const std::size_t at = text.find(key);
   if (at == std::string_view::npos) return std::nullopt;
@@ -57,6 +64,36 @@ std::string_view trimmed(std::string_view text) {
   const std::size_t begin = text.find_first_not_of(" \t\r\n");
   if (begin == std::string_view::npos) return {};
   return text.substr(begin, text.find_last_not_of(" \t\r\n") - begin + 1);
+}
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return out;
+}
+
+bool all_digits(std::string_view text) { return !text.empty() && std::all_of(text.begin(), text.end(), is_digit); }
+
+bool is_host_name(std::string_view text) {
+  const auto fits = [](char c) { return is_letter(c) || is_digit(c) || c == '-' || c == '.' || c == '_'; };
+  return !text.empty() && text.size() <= 255 && std::all_of(text.begin(), text.end(), fits);
+}
+
+std::optional<std::string_view> socket_error_in(std::string_view text) {
+  static constexpr std::string_view kErrors[] = {"Broken pipe",
+                                                 "Connection reset by peer",
+                                                 "Connection closed by peer",
+                                                 "Connection closed by remote peer",
+                                                 "Connection refused",
+                                                 "Connection timed out",
+                                                 "No route to host",
+                                                 "Application timeout caused pair closure"};
+  for (std::string_view error : kErrors) {
+    if (contains(text, error)) return error;
+  }
+  return std::nullopt;
 }
 
 std::size_t utf8_length(std::string_view text) {

@@ -6,6 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/ids.h"
+
 namespace ddx::formats {
 
 inline bool is_digit(char c) { return c >= '0' && c <= '9'; }
@@ -17,6 +19,10 @@ inline bool contains(std::string_view text, std::string_view fragment) {
 // A decimal number (with sign) or hexadecimal digits (with or without 0x) at the beginning of `text`.
 std::optional<std::int64_t> number_at(std::string_view text);
 std::optional<std::uint64_t> hex_at(std::string_view text);
+
+// A number as a rank; nullopt beyond 32 bits. Negative ones pass: a finding must be able to name what a launcher set.
+std::optional<RankId> rank_from(std::optional<std::int64_t> value);
+std::optional<RankId> rank_at(std::string_view text);
 
 // What follows the first `key`, blanks skipped; nullopt where there is no key, or no number behind it.
 std::optional<std::string_view> rest_after(std::string_view text, std::string_view key);
@@ -30,6 +36,14 @@ std::string_view until(std::string_view text, std::string_view ends);
 std::string_view word_at(std::string_view text);
 std::string_view next_word(std::string_view& text);
 std::string_view trimmed(std::string_view text);
+// ASCII letters only: bytes of other characters stay as they are.
+std::string lower(std::string_view text);
+bool all_digits(std::string_view text);  // and not empty
+// Whether all of it may stand in a host's name.
+bool is_host_name(std::string_view text);
+
+// How the system words the failure of a connection ("Broken pipe"), where `text` holds such words.
+std::optional<std::string_view> socket_error_in(std::string_view text);
 
 // The number of bytes of the well-formed UTF-8 character at the beginning of `text`; 0 where there is none.
 std::size_t utf8_length(std::string_view text);

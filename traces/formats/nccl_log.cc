@@ -26,15 +26,20 @@ std::optional<std::int64_t> in_range(std::optional<std::int64_t> value, std::int
   return value && *value >= low && *value <= high ? value : std::nullopt;
 }
 
-// "node-a:502:507": the host, and the process.
+// "node-a:502:507": the host, and the process. Times and dates have colons, too: "10:15:20", "2026-11-29T10:15:20".
 bool take_process(std::string_view word, NcclLine& line) {
   const std::size_t second = word.rfind(':');
   if (second == std::string_view::npos || second == 0) return false;
   const std::size_t first = word.rfind(':', second - 1);
-  if (first == std::string_view::npos || first == 0 || !number_at(word.substr(second + 1))) return false;
-  const auto pid = number_at(word.substr(first + 1));
-  if (!pid) return false;
-  line.host = word.substr(0, first);
+  if (first == std::string_view::npos || first == 0) return false;
+  const std::string_view host = word.substr(0, first);
+  const std::string_view process = word.substr(first + 1, second - first - 1);
+  if (!all_digits(process) || !all_digits(word.substr(second + 1)) || all_digits(host)) return false;
+  if (host.find_first_of("[](),/=") != std::string_view::npos) return false;
+  const auto pid = number_at(process);
+  std::size_t used = 0;
+  if (!pid || *pid <= 0 || parse_date_time(word, used)) return false;
+  line.host = host;
   line.pid = pid;
   return true;
 }
@@ -79,7 +84,7 @@ CommInit parse_init(std::string_view message) {
     if (key == "comm") init.comm = name(value);
     if (key == "rank" && number) init.rank = *number;
     if ((key == "nranks" || key == "nRanks") && number) init.nranks = *number;
-    if (key == "cudaDev") init.cuda_device = number;
+    if (key == "cudaDev") init.cuda_device = in_range(number, 0, INT32_MAX);
     if (key == "busId") init.bus_id = name(value);
     if (key == "commId") init.comm_id = name(value);
     if (key == "parent") init.parent = name(value);
@@ -94,6 +99,12 @@ bool read_init(const LogLine& line, const NcclLine& nccl, LogEventWriter& events
   const std::string_view message = trimmed(nccl.message);
   if (!message.ends_with("Init COMPLETE") && !message.ends_with("Init START")) return false;
   CommInit init = parse_init(message);
+  if (!in_range(init.rank, INT32_MIN, INT32_MAX) || !in_range(init.nranks, INT32_MIN, INT32_MAX)) {
+    events.out().diagnostics.count("nccl_log.bad_init", DiagnosticSeverity::data_loss,
+                                   events.out().inputs.front().path + ":" + std::to_string(line.number) +
+                                       ": expected a rank and a size of 32 bits");
+    return true;
+  }
   ops.add_comm(writer_of(line, nccl), events.rank_of(line), init);
   const std::string group = init.comm_id.empty() ? init.comm : init.comm_id;
   add(events, line, nccl, std::move(init), group);
@@ -139,8 +150,8 @@ bool read_channel(const LogLine& line, const NcclLine& nccl, LogEventWriter& eve
   if (!via || !arrow || !from) return true;
   NetChannel channel;
   channel.channel = number_at(message.substr(8)).value_or(0);
-  channel.from = number_at(*from).value_or(0);
-  channel.to = number_at(*arrow).value_or(0);
+  channel.from = in_range(number_at(*from), 0, INT32_MAX).value_or(0);
+  channel.to = in_range(number_at(*arrow), 0, INT32_MAX).value_or(0);
   channel.sends = contains(message, "[send]");
   const std::string_view path = *via;
   const std::size_t slash = path.find('/');
@@ -211,13 +222,8 @@ bool read_return_code(const LogLine& line, const NcclLine& nccl, LogEventWriter&
 // "Call to recv from 192.0.2.21<58355> failed : Broken pipe", "Connect to 192.0.2.1<4567> failed : Connection refused",
 // "socketProgress: Connection closed by remote peer node-a.lan<41234>"
 std::optional<NetSocketError> parse_socket_error(std::string_view message) {
-  static constexpr std::string_view kErrors[] = {"Broken pipe",          "Connection reset by peer",
-                                                 "Connection refused",   "Connection closed by remote peer",
-                                                 "Connection timed out", "No route to host"};
   NetSocketError error;
-  for (std::string_view known : kErrors) {
-    if (contains(message, known)) error.error = known;
-  }
+  if (const auto known = socket_error_in(message)) error.error = *known;
   if (const auto call = rest_after(message, "Call to ")) {
     error.call = name(word_at(*call));
     static constexpr std::string_view kCalls[] = {"recv", "send", "connect", "accept", "poll", "getsockopt"};
@@ -289,23 +295,18 @@ std::optional<NetAdapterError> parse_adapter_error(std::string_view message) {
   return error;
 }
 
-std::optional<RankId> rank_behind(std::string_view text, std::string_view key) {
-  const auto rank = in_range(number_after(text, key), INT32_MIN, INT32_MAX);
-  return rank ? std::optional(RankId(*rank)) : std::nullopt;
-}
-
 std::optional<LogFact> parse_bootstrap(std::string_view message, std::optional<std::int64_t> device) {
   const bool duplicate = contains(message, "Duplicate GPU detected") || contains(message, "are using the same GPU");
   if (duplicate) {
-    const auto rank = rank_behind(message, "rank ");
-    const auto other = rank_behind(message, "and rank ");
+    const auto rank = rank_from(number_after(message, "rank "));
+    const auto other = rank_from(number_after(message, "and rank "));
     if (!rank || !other) return std::nullopt;
     DeviceDuplicate fact{*rank, *other, {}, device};
     if (const auto bus = rest_after(message, "CUDA device ")) fact.bus_id = name(until(word_at(*bus), ".,"));
     return fact;
   }
   if (contains(message, "already checked in")) {
-    const auto rank = rank_behind(message, "rank ");
+    const auto rank = rank_from(number_after(message, "rank "));
     if (rank) return BootstrapDuplicate{*rank, number_after(message, " of ").value_or(0)};
   }
   if (contains(message, "mismatch in info from procs") || contains(message, "mismatch in rank count")) {
@@ -366,13 +367,16 @@ NcclLine split_nccl_line(std::string_view body) {
   if (line.level.empty()) return line;
   line.message.remove_prefix(std::min(line.message.size(), line.message.find_first_not_of(' ')));
   std::string_view head = body.substr(0, mark);
-  // What stands before "host:pid:tid" is another tool's prefix; what stands behind it is the device and the source.
+  // What stands before "host:pid:tid" is another tool's prefix, which may look like one: the last before the device
+  // counts. What stands behind it is the device and the source.
   while (!head.empty()) {
     const std::string_view word = next_word(head);
-    if (!line.pid) {
-      take_process(word, line);
+    if (!line.device && take_process(word, line)) {
+      line.source = {};
+    } else if (!line.pid) {
+      continue;
     } else if (word.starts_with("[") && !line.device) {
-      line.device = number_at(word.substr(1));
+      line.device = in_range(number_at(word.substr(1)), 0, INT32_MAX);
     } else if (line.source.empty() && contains(word, ":")) {
       line.source = word;
     }

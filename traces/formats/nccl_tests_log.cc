@@ -14,13 +14,13 @@ constexpr std::size_t kMaxOpen = 4096;
 std::optional<TestsBanner::Row> parse_row(std::string_view body) {
   const std::string_view text = trimmed(body);
   if (!text.starts_with("#")) return std::nullopt;
-  const auto rank = number_after(text, "Rank ");
+  const auto rank = rank_from(number_after(text, "Rank "));
   const auto pid = number_after(text, "Pid ");
   const auto host = rest_after(text, " on ");
   const auto device = number_after(text, " device ");
-  if (!rank || *rank < INT32_MIN || *rank > INT32_MAX || !pid || !host || !device) return std::nullopt;
+  if (!rank || !pid || !host || !device) return std::nullopt;
   TestsBanner::Row row;
-  row.rank = RankId(*rank);
+  row.rank = *rank;
   row.pid = *pid;
   row.host = printable(word_at(*host), 255);
   row.device = *device;

@@ -20,20 +20,6 @@ std::string endpoint(std::string_view text) {
   return name(until(text, "],)"));
 }
 
-std::optional<std::string_view> known_error(std::string_view text) {
-  static constexpr std::string_view kErrors[] = {"Broken pipe",
-                                                 "Connection reset by peer",
-                                                 "Connection closed by peer",
-                                                 "Connection refused",
-                                                 "Connection timed out",
-                                                 "No route to host",
-                                                 "Application timeout caused pair closure"};
-  for (std::string_view error : kErrors) {
-    if (contains(text, error)) return error;
-  }
-  return std::nullopt;
-}
-
 // "[../third_party/gloo/gloo/transport/tcp/pair.cc:534] Connection closed by peer [127.0.1.1]:33077", "Read error
 // [192.0.2.9]:3977: Connection reset by peer", "Timed out waiting 1800000ms for recv operation to complete".
 std::optional<NetSocketError> parse_gloo(std::string_view body) {
@@ -57,7 +43,7 @@ std::optional<NetSocketError> parse_gloo(std::string_view body) {
   }
   for (std::string_view way : {"Read error ", "Write error ", "connect "}) {
     const auto peer = rest_after(body, way);
-    const auto what = known_error(body);
+    const auto what = socket_error_in(body);
     if (!peer || !what || !peer->starts_with("[")) continue;
     error.peer = endpoint(*peer);
     error.call = way == "Read error " ? "recv" : way == "Write error " ? "send" : "connect";
@@ -76,7 +62,7 @@ std::optional<NetSocketError> parse_gloo(std::string_view body) {
 std::optional<NetSocketError> parse_store_socket(std::string_view body) {
   NetSocketError error;
   if (!contains(body, "SocketImpl(")) {
-    const auto what = known_error(body);
+    const auto what = socket_error_in(body);
     if (!what || (!contains(body, "store->get") && !contains(body, "TCPStore"))) return std::nullopt;
     error.error = *what;
     return error;
@@ -85,7 +71,7 @@ std::optional<NetSocketError> parse_store_socket(std::string_view body) {
   for (std::string_view way : {"recvValue", "recvBytes", "recvVector", "sendBytes", "sendValue"}) {
     if (contains(body, way)) error.call = way.substr(0, 4);
   }
-  if (const auto what = known_error(body)) {
+  if (const auto what = socket_error_in(body)) {
     error.error = *what;
   } else if (contains(body, "got 0 bytes")) {
     error.error = "Connection closed by peer";

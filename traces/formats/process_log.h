@@ -56,8 +56,9 @@ struct ProcessState {
 };
 
 // Reads a line that may be of any of these kinds. `interesting`: the filter let it pass; others only continue what is
-// open. `collective`: the line was one of PyTorch's about a failed collective.
+// open.
 void read_process_line(const LogLine& line, bool interesting, ProcessState& state, LogEventWriter& events);
+// The line said that a collective failed: an abort of its writer that follows is the library's doing.
 void note_collective_failure(const LogLine& line, ProcessState& state);
 
 // Closes what the end of the file leaves open.

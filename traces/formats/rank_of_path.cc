@@ -1,27 +1,19 @@
+#include "traces/formats/rank_of_path.h"
+
+#include <algorithm>
 #include <array>
-#include <cctype>
-#include <charconv>
 #include <filesystem>
+#include <string>
+#include <vector>
 
 #include "traces/formats/importer.h"
+#include "traces/formats/log_scan.h"
 
 namespace ddx::formats {
 namespace {
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-bool is_letter(char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; }
-
-std::string lower(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return out;
-}
-
 std::optional<RankId> rank_from_digits(std::string_view digits) {
-  std::int32_t value = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  if (error != std::errc() || end != digits.data() + digits.size()) return std::nullopt;
-  return RankId(value);
+  return all_digits(digits) ? rank_at(digits) : std::nullopt;
 }
 
 template <std::size_t N>
@@ -45,27 +37,27 @@ std::size_t digits_end(std::string_view text, std::size_t at) {
   return at;
 }
 
-// The last number behind the word "rank", in lower-case text. Ranks that count something smaller than the job (a
-// node's, a tensor-parallel group's) do not say who in the job it is.
-std::optional<RankId> stated_rank(std::string_view text) {
-  static constexpr std::array<std::string_view, 10> kOtherRanks{"local", "node", "group", "role", "tp",
-                                                                "pp",    "dp",   "cp",    "ep",   "mp"};
-  std::optional<RankId> found;
-  for (std::size_t at = text.find("rank"); at != std::string_view::npos; at = text.find("rank", at + 4)) {
-    std::size_t begin = at + 4;
-    if (begin < text.size() && !is_digit(text[begin]) && !is_letter(text[begin])) ++begin;
-    const std::size_t end = digits_end(text, begin);
-    std::string_view before = word_before(text, at);
-    if (end == begin || one_of(before, kOtherRanks)) continue;
-    if (const auto rank = rank_from_digits(text.substr(begin, end - begin))) found = rank;
-  }
-  return found;
+// Whether the "rank" behind `before` is one of the job. Ranks that count something smaller than it (a node's, a
+// tensor-parallel group's), the rank of a matrix, and words that end like one ("frank") do not say who in the job it
+// is.
+bool is_rank_of_job(std::string_view before, bool attached) {
+  static constexpr auto kOtherRanks = std::to_array<std::string_view>(
+      {"local", "node", "group", "role",   "tp",    "pp",     "dp",       "cp",     "ep", "mp",
+       "sp",    "lora", "low",   "matrix", "full",  "tensor", "model",    "data",   "ff", "pipeline",
+       "max",   "min",  "num",   "page",   "stage", "expert", "sequence", "context"});
+  if (one_of(before, kOtherRanks)) return false;
+  return !attached || before.empty() || before.size() > 2 || before == "my";
 }
 
 void remove_extensions(std::string_view& name) {
   static constexpr std::array<std::string_view, 21> kExtensions{
       ".json", ".pkl", ".pickle", ".log",   ".txt",   ".out", ".err", ".gz",  ".zst",  ".bz2", ".xz",
       ".pt",   ".bin", ".dump",   ".trace", ".jsonl", ".csv", ".ops", ".tmp", ".pipe", ".fr"};
+  // "train.log.1": the number of an older log.
+  const std::size_t dot = name.rfind('.');
+  if (dot != std::string_view::npos && all_digits(name.substr(dot + 1)) && name.substr(0, dot).ends_with(".log")) {
+    name = name.substr(0, dot);
+  }
   for (bool again = true; again;) {
     again = false;
     for (std::string_view extension : kExtensions) {
@@ -106,14 +98,13 @@ std::vector<bool> in_long_run(std::string_view name, const std::vector<Number>& 
   return marked;
 }
 
-// The last number of a file name that can be a rank. Numbers that say something else by their looks (a date, an
-// address, a size with a unit, a process id, "node7", "step_100") are passed over.
-std::optional<RankId> plain_number(std::string_view name) {
-  static constexpr std::array<std::string_view, 27> kOtherWords{
-      "rank",      "node",    "host",    "pid",   "tid", "job",  "step", "epoch", "iter",
-      "iteration", "attempt", "restart", "run",   "v",   "gpu",  "port", "seed",  "version",
-      "size",      "world",   "device",  "local", "gen", "cuda", "try",  "utc",   "part"};
-  remove_extensions(name);
+// Whether "of 8" follows at `at`: "3_of_8", "3of8".
+bool of_follows(std::string_view name, std::size_t at) {
+  if (at < name.size() && !is_letter(name[at]) && !is_digit(name[at])) ++at;
+  return name.substr(at).starts_with("of") && at + 2 < name.size() && !is_letter(name[at + 2]);
+}
+
+std::vector<Number> numbers_in(std::string_view name) {
   std::vector<Number> numbers;
   for (std::size_t at = 0; at < name.size();) {
     if (!is_digit(name[at])) {
@@ -123,15 +114,42 @@ std::optional<RankId> plain_number(std::string_view name) {
     numbers.push_back({at, digits_end(name, at)});
     at = numbers.back().end;
   }
+  return numbers;
+}
+
+// The last number of a file name that can be a rank. Numbers that say something else by their looks (a date, an
+// address, a size with a unit, a process id, "node7", "step_100", "of_8") are passed over.
+std::optional<RankId> plain_number(std::string_view name) {
+  static constexpr auto kOtherWords = std::to_array<std::string_view>(
+      {"rank",    "node",  "host", "pid", "tid",  "job",  "step",    "epoch", "iter",  "iteration", "attempt",
+       "restart", "run",   "v",    "gpu", "port", "seed", "version", "size",  "world", "device",    "local",
+       "gen",     "cuda",  "try",  "utc", "part", "of",   "nranks",  "ws",    "np",    "nproc",     "nprocs",
+       "nnodes",  "ngpus", "lora", "tp",  "pp",   "dp",   "cp",      "ep",    "mp",    "bs",        "batch"});
+  remove_extensions(name);
+  const std::vector<Number> numbers = numbers_in(name);
   const std::vector<bool> run = in_long_run(name, numbers);
+  // "ranks0-7": of several.
+  for (const Number& number : numbers) {
+    if (word_before(name, number.begin) == "ranks") return std::nullopt;
+  }
   for (std::size_t i = numbers.size(); i-- > 0;) {
     const auto [begin, end] = numbers[i];
     if (run[i] || end - begin > 5) continue;
-    if (end < name.size() && is_letter(name[end])) continue;
-    if (one_of(word_before(name, begin), kOtherWords)) continue;
+    if (end < name.size() && is_letter(name[end]) && !of_follows(name, end)) continue;
+    const std::string_view word = word_before(name, begin);
+    if (word.ends_with("rank") || one_of(word, kOtherWords)) continue;
     if (const auto rank = rank_from_digits(name.substr(begin, end - begin))) return rank;
   }
   return std::nullopt;
+}
+
+// Whether a folder is named for a rank and nothing else: "rank_3", "global-rank3".
+bool is_named_for_a_rank(std::string_view folder) {
+  if (folder.starts_with("global")) folder.remove_prefix(folder.size() > 6 && !is_letter(folder[6]) ? 7 : 6);
+  if (!folder.starts_with("rank")) return false;
+  folder.remove_prefix(4);
+  if (!folder.empty() && !is_digit(folder.front()) && !is_letter(folder.front())) folder.remove_prefix(1);
+  return all_digits(folder);
 }
 
 std::optional<RankId> by_pattern(const std::string& path, const std::regex& pattern) {
@@ -146,22 +164,45 @@ std::optional<RankId> by_pattern(const std::string& path, const std::regex& patt
 
 }  // namespace
 
+std::optional<RankId> stated_rank(std::string_view part) {
+  const std::string text = lower(part);
+  const std::string_view name = text;
+  std::optional<RankId> found;
+  for (std::size_t at = name.find("rank"); at != std::string_view::npos; at = name.find("rank", at + 4)) {
+    std::size_t begin = at + 4;
+    if (begin < name.size() && !is_digit(name[begin]) && !is_letter(name[begin])) ++begin;
+    const std::size_t end = digits_end(name, begin);
+    const bool attached = at > 0 && is_letter(name[at - 1]);
+    if (end == begin || !is_rank_of_job(word_before(name, at), attached)) continue;
+    if (const auto rank = rank_from_digits(name.substr(begin, end - begin))) found = rank;
+  }
+  return found;
+}
+
 std::optional<RankId> rank_of_path(const std::string& path, const ImportOptions& options) {
   if (options.rank_from) {
     if (const auto rank = by_pattern(path, *options.rank_from)) return rank;
   }
   std::vector<std::string> parts;
   for (const auto& part : std::filesystem::path(path)) parts.push_back(lower(part.string()));
+  if (parts.empty()) return std::nullopt;
+  const std::string name = std::move(parts.back());
+  parts.pop_back();
+  if (const auto rank = stated_rank(name)) return rank;
+  for (std::size_t i = parts.size(); i-- > 0;) {
+    if (is_named_for_a_rank(parts[i])) return stated_rank(parts[i]);
+  }
+  // The user's pattern is the better reader of unstated numbers.
+  if (!options.rank_from) {
+    // A folder whose name only holds a rank may be an experiment's: the file's own number is closer.
+    if (const auto rank = plain_number(name)) return rank;
+  }
   for (std::size_t i = parts.size(); i-- > 0;) {
     if (const auto rank = stated_rank(parts[i])) return rank;
   }
-  // The user's pattern is the better reader of unstated numbers; where it finds none there is none.
-  if (parts.empty() || options.rank_from) return std::nullopt;
-  if (const auto rank = plain_number(parts.back())) return rank;
-  if (parts.size() < 2) return std::nullopt;
-  const std::string& folder = parts[parts.size() - 2];
-  if (folder.empty() || folder.size() > 5 || digits_end(folder, 0) != folder.size()) return std::nullopt;
-  return rank_from_digits(folder);
+  if (options.rank_from || parts.empty()) return std::nullopt;
+  const std::string& folder = parts.back();
+  return folder.size() <= 5 ? rank_from_digits(folder) : std::nullopt;
 }
 
 }  // namespace ddx::formats

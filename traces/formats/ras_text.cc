@@ -15,11 +15,6 @@ constexpr std::size_t kMaxListed = 1U << 20;  // members, groups, processes of o
 
 std::string name(std::string_view text) { return printable(trimmed(text), 255); }
 
-std::optional<RankId> rank_from(std::optional<std::int64_t> value) {
-  if (!value || *value < INT32_MIN || *value > INT32_MAX) return std::nullopt;
-  return RankId(*value);
-}
-
 // "    0         1         4         8        32        32   RUNNING  MISMATCH"
 bool read_row(const LogLine& line, RasTextState& state) {
   std::string_view rest = line.body;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "traces/formats/log_scan.h"
+#include "traces/formats/log_sniff.h"
 
 namespace ddx::formats {
 namespace {
@@ -13,14 +14,7 @@ namespace {
 constexpr std::string_view kLeftForCheck = "left for ddx check";
 constexpr std::size_t kMaxColumns = 1024;
 constexpr std::size_t kMaxRow = 64 * 1024;
-
-std::string lower(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  return out;
-}
+constexpr std::size_t kMaxScript = 32 * 1024;
 
 std::string_view file_name(const std::string& path) {
   const std::size_t slash = path.find_last_of('/');
@@ -105,8 +99,8 @@ void add_address(const std::vector<std::string>& row, std::string_view text, std
     return at && *at < row.size() ? printable(row[*at], 255) : std::string();
   };
   const std::string rank_cell = cell(columns.rank);
-  const auto rank = number_at(rank_cell);
-  if (!rank || *rank < INT32_MIN || *rank > INT32_MAX) {
+  const auto rank = rank_at(rank_cell);
+  if (!rank) {
     out.diagnostics.count(
         "table.bad_rank", DiagnosticSeverity::data_loss,
         out.inputs.front().path + ":" + std::to_string(line) + ": expected a rank, found \"" + rank_cell + "\"");
@@ -115,9 +109,9 @@ void add_address(const std::vector<std::string>& row, std::string_view text, std
   LogEvent event;
   event.line = line;
   event.text = printable(text, 400);
-  event.rank = RankId(*rank);
+  event.rank = *rank;
   event.host = cell(columns.host);
-  event.fact = RankAddress{RankId(*rank), event.host, cell(columns.ip)};
+  event.fact = RankAddress{*rank, event.host, cell(columns.ip)};
   out.events.push_back(std::move(event));
 }
 
@@ -229,15 +223,25 @@ bool is_launch_command(std::string_view word) {
   return std::find(std::begin(kCommands), std::end(kCommands), word) != std::end(kCommands);
 }
 
+bool is_python(std::string_view word) {
+  const std::size_t slash = word.rfind('/');
+  if (slash != std::string_view::npos) word.remove_prefix(slash + 1);
+  return word.starts_with("python");
+}
+
+bool names_launch_module(std::string_view line) {
+  return contains(line, "torch.distributed.run") || contains(line, "torch.distributed.launch");
+}
+
 bool is_launch_line(std::string_view line) {
   line = trimmed(line);
   if (line.starts_with("#SBATCH ") || line.starts_with("#PBS ") || line.starts_with("#BSUB ")) return true;
   if (line.empty() || line.front() == '#') return false;
-  if (contains(line, "torch.distributed.run") || contains(line, "torch.distributed.launch")) return true;
   // Assignments and wrappers may stand before the command.
   for (int words = 0; words < 12 && !line.empty(); ++words) {
     const std::string_view word = next_word(line);
     if (is_launch_command(word)) return true;
+    if (is_python(word)) return names_launch_module(line);
     const bool passes = contains(word, "=") || word == "exec" || word == "nohup" || word == "time" || word == "env" ||
                         word == "sudo" || word == "$" || word == "command:";
     if (!passes) return false;
@@ -272,7 +276,9 @@ bool is_host_file(const std::string& path, std::string_view head) {
 
 bool holds_launch_line(std::string_view head) {
   for (int lines = 0; !head.empty() && lines < 2000; ++lines) {
-    if (is_launch_line(take_line(head))) return true;
+    const std::string_view line = trimmed(take_line(head));
+    // In a script the module may stand on a line that goes on.
+    if (is_launch_line(line) || (!line.starts_with("#") && names_launch_module(line))) return true;
   }
   return false;
 }
@@ -281,18 +287,21 @@ Sniff sniff_launch(const std::string& path, std::string_view head) {
   if (head.empty() || contains(head, std::string_view("\0", 1))) return Sniff::no;
   if (has_extension(path, {".sbatch", ".slurm", ".pbs"})) return Sniff::sure;
   if (has_extension(path, {".yaml", ".yml"})) return is_job_description(head) ? Sniff::likely : Sniff::no;
+  if (has_extension(path, {".sh", ".bash"})) return holds_launch_line(head) ? Sniff::sure : Sniff::no;
+  // Logs echo the commands, and even the script, that they come from.
+  if (has_log_extension(path)) return Sniff::no;
   const std::string name = lower(file_name(path));
-  const bool script = has_extension(path, {".sh", ".bash"}) || name.starts_with("launch") || head.starts_with("#!");
-  if (script) return holds_launch_line(head) ? Sniff::sure : Sniff::no;
+  const bool script = head.starts_with("#!");
+  if (!script && holds_a_known_line(head)) return Sniff::no;
+  if (script || name.starts_with("launch")) return holds_launch_line(head) ? Sniff::sure : Sniff::no;
   if (is_host_file(path, head)) return Sniff::likely;
-  // Logs echo commands; of other texts, only those named as none are taken for a script.
-  if (has_extension(path, {".txt"}) || !contains(name, ".")) {
-    std::string_view rest = head;
-    std::string_view first;
-    while (!rest.empty() && (first.empty() || first.front() == '#')) first = trimmed(take_line(rest));
-    return is_launch_line(first) ? Sniff::likely : Sniff::no;
-  }
-  return Sniff::no;
+  const bool plain = has_extension(path, {".txt"}) || !contains(name, ".");
+  // What is long is what a command printed.
+  if (!plain || head.size() > kMaxScript) return Sniff::no;
+  std::string_view rest = head;
+  std::string_view first;
+  while (!rest.empty() && (first.empty() || first.front() == '#')) first = trimmed(take_line(rest));
+  return is_launch_line(first) ? Sniff::likely : Sniff::no;
 }
 
 void read_launch(const Source&, const ImportOptions&, Evidence& out) { out.inputs.front().note = kLeftForCheck; }

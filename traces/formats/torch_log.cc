@@ -1,5 +1,7 @@
 #include "traces/formats/torch_log.h"
 
+#include <functional>
+
 #include "traces/formats/log_scan.h"
 
 namespace ddx::formats {
@@ -9,12 +11,6 @@ constexpr std::size_t kMaxName = 255;
 constexpr std::size_t kMaxWorld = 1U << 20;
 
 std::string name(std::string_view text) { return printable(trimmed(text), kMaxName); }
-
-std::optional<RankId> rank_at(std::string_view text) {
-  const auto value = number_at(text);
-  if (!value || *value < INT32_MIN || *value > INT32_MAX) return std::nullopt;
-  return RankId(*value);
-}
 
 std::optional<Nanos> scaled(std::optional<std::int64_t> value, Nanos unit) {
   if (!value || *value < 0 || *value > INT64_MAX / unit) return std::nullopt;
@@ -295,9 +291,10 @@ bool read_wrapper(const LogLine& line, LogEventWriter& events) {
 }
 
 // DeepSpeed: "WORLD INFO DICT: {'node-a': [0, 1], 'node-b': [0, 1]}": ranks in the order written.
-bool read_world_info(const LogLine& line, LogEventWriter& events) {
+bool read_world_info(const LogLine& line, TorchState& state, LogEventWriter& events) {
   auto text = rest_after(line.body, "WORLD INFO DICT:");
   if (!text) return false;
+  if (!state.worlds.insert(std::hash<std::string_view>()(*text)).second) return true;
   std::string_view rest = *text;
   std::int64_t rank = 0;
   while (static_cast<std::size_t>(rank) < kMaxWorld) {
@@ -346,7 +343,7 @@ bool read_torch_line(const LogLine& line, TorchState& state, LogEventWriter& eve
   if (read_status(line, state, events) || timeout) return true;
   return read_stuck(line, events) || read_store_barrier(line, events) || read_store_join(line, events) ||
          read_store_clients(line, events) || read_barrier_device(line, events) || read_wrapper(line, events) ||
-         read_world_info(line, events);
+         read_world_info(line, state, events);
 }
 
 }  // namespace ddx::formats

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "traces/formats/log_events.h"
 
@@ -16,6 +17,8 @@ struct TorchState {
     std::optional<std::size_t> status;
   };
   std::unordered_map<std::uint64_t, Last> by_writer;
+  // Tables of DeepSpeed that were read, by hash: every node prints the same one.
+  std::unordered_set<std::size_t> worlds;
 };
 
 // True where the line was one of these.

@@ -40,6 +40,10 @@ TEST(RankOfPath, ReadsTheNamesThatToolsWrite) {
       {"logs/attempt_0/6/stdout.log", 6},
       {"rank_3/dump_2024-05-01.pkl", 3},
       {"out.15", 15},
+      {"fr_3_of_8", 3},
+      {"dump-3of8.json", 3},
+      {"host7_globalrank5", 5},
+      {"world_rank_6.log", 6},
   };
   for (const Named& c : cases) EXPECT_EQ(rank_of(c.path), c.rank) << c.path;
 }
@@ -62,6 +66,30 @@ TEST(RankOfPath, IsNotFooledByOtherNumbers) {
       {"/", std::nullopt},
       {"rank_99999999999999999999", std::nullopt},
       {"my.ranks", std::nullopt},
+  };
+  for (const Named& c : cases) EXPECT_EQ(rank_of(c.path), c.rank) << c.path;
+}
+
+TEST(RankOfPath, AFoldersNumberIsAnExperimentsUnlessTheFolderIsTheRanks) {
+  const Named cases[] = {
+      {"lora_rank16/dump_3", 3},
+      {"lora_rank16/train.log", std::nullopt},
+      {"low_rank_8/train.log", std::nullopt},
+      {"matrix-rank4.log", std::nullopt},
+      {"exp_rank16_lr3/dump_2", 2},
+      {"exp_rank16/train.log", 16},
+      {"rank_5/trace_0.json", 5},
+      {"global_rank_5/trace_0.json", 5},
+      {"rank_5/fr_rank_3.json", 3},
+  };
+  for (const Named& c : cases) EXPECT_EQ(rank_of(c.path), c.rank) << c.path;
+}
+
+TEST(RankOfPath, NumbersThatCountSeveralRanksOrOtherThings) {
+  const Named cases[] = {
+      {"ranks0-7", std::nullopt},     {"ranks_0_7.log", std::nullopt},  {"trace_world8.json", std::nullopt},
+      {"dump_nranks8", std::nullopt}, {"trace_tp2.json", std::nullopt}, {"train.log.1", std::nullopt},
+      {"frank7.log", std::nullopt},   {"pagerank7.json", std::nullopt}, {"tp_rank_2", std::nullopt},
   };
   for (const Named& c : cases) EXPECT_EQ(rank_of(c.path), c.rank) << c.path;
 }

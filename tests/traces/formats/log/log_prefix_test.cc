@@ -54,6 +54,16 @@ TEST(LogPrefix, TheSameFactBehindEveryPrefix) {
       {"E1129 10:00:00.250000 4711 watchdog.cc:12] ", std::nullopt, kTenOClock + 250 * kMillisecond, true},
       {"Sun Nov 29 10:00:00 2026[1,3]<stderr>:", 3, kDayTen},
       {"Nov 29 10:00:00 node-a ", std::nullopt, kTenOClock, true, "node-a"},
+      {"Nov 29 10:00:00 ", std::nullopt, kTenOClock, true},
+      {"Nov 29 10:00:00 [rank3]: ", 3, kTenOClock, true},
+      {"Nov 29 10:00:00 login python[812]: ", std::nullopt, kTenOClock, true, "login"},
+      {"Nov 29 10:00:00 WARNING ", std::nullopt, kTenOClock, true},
+      {"[node3]:", std::nullopt, std::nullopt, false, "node3"},
+      {"[compute_node3]: ", std::nullopt, std::nullopt, false, "compute_node3"},
+      {"[dgx07]: ", std::nullopt, std::nullopt, false, "dgx07"},
+      {"[worker2]: ", std::nullopt, std::nullopt, false, "worker2"},
+      {"[worker2|5]:", 5},
+      {"[gpu3]:", std::nullopt},
       {"(RayTrainWorker pid=615, ip=192.0.2.6) ", std::nullopt, std::nullopt, false, "192.0.2.6"},
       {"\x1b[36m(RayTrainWorker pid=615, ip=192.0.2.6)\x1b[0m [rank3]: ", 3, std::nullopt, false, "192.0.2.6"},
       {"\x1b[1;31m[rank3]:\x1b[0m ", 3},
@@ -84,6 +94,41 @@ TEST(LogPrefix, SrunLabelsCountOnlyWhereTheFileHasThem) {
   EXPECT_EQ(single[0].rank, std::nullopt);
 }
 
+TEST(LogPrefix, LabelsOfHydraAndPdshCountWhereMostLinesHaveThem) {
+  const std::string crash[] = {
+      "hello", "Traceback (most recent call last):", "  File \"train.py\", line 3, in <module>", "KeyError: 5"};
+  const auto labelled = [&](const std::string& label) {
+    std::string text;
+    for (const std::string& line : crash) text += label + line + "\n";
+    return text;
+  };
+  const auto hydra = events_of<ProcessEnd>(read_log_text(labelled("[2] ") + labelled("[11] ")));
+  ASSERT_EQ(hydra.size(), 2U);
+  EXPECT_EQ(hydra[0].rank, RankId(2));
+  EXPECT_EQ(hydra[1].rank, RankId(11));
+  EXPECT_EQ(hydra[1].text, "KeyError: 5");
+  const auto pdsh = events_of<ProcessEnd>(read_log_text(labelled("node-c: ") + labelled("gpu7.lan: ")));
+  ASSERT_EQ(pdsh.size(), 2U);
+  EXPECT_EQ(pdsh[0].host, "node-c");
+  EXPECT_EQ(pdsh[1].host, "gpu7.lan");
+  EXPECT_EQ(pdsh[1].rank, std::nullopt);
+}
+
+TEST(LogPrefix, WhatCountsUpOrNamesALevelIsNoLabel) {
+  std::string steps;
+  std::string levels;
+  for (int i = 0; i < 20; ++i) {
+    steps += "[" + std::to_string(i) + "] loss " + std::to_string(i) + "\n";
+    levels += "INFO: loading\n";
+  }
+  const auto counted = events_of<HeartbeatStuck>(read_log_text(steps + "[20] " + kStuck));
+  ASSERT_EQ(counted.size(), 1U);
+  EXPECT_EQ(counted[0].rank, std::nullopt);
+  const auto told = events_of<HeartbeatStuck>(read_log_text(levels + "INFO: " + kStuck));
+  ASSERT_EQ(told.size(), 1U);
+  EXPECT_EQ(told[0].host, "");
+}
+
 TEST(LogPrefix, TheRankOfAGroupIsNotTheJobs) {
   const auto events = events_of<HeartbeatStuck>(read_log_text("[PG ID 2 PG GUID 3(mesh_dp) Rank 1] " + kStuck + "\n"));
   ASSERT_EQ(events.size(), 1U);
@@ -107,6 +152,9 @@ TEST(LogPrefix, PathsThatSayARank) {
       {"logs/worker1.log", std::nullopt},
       {"logs/local_rank_3.log", std::nullopt},
       {"frank7.log", std::nullopt},
+      {"lora_rank16/train.log", std::nullopt},
+      {"exp_rank16/train_3.log", std::nullopt},
+      {"rank_5/train_3.log", 5},
       {"none_ghgeo4qi/attempt_1/3/stderr.log", 3, 1},
       {"none_ghgeo4qi/0/3/stdout.log", 3, 0},
   };

@@ -22,5 +22,26 @@ TEST(LogSniff, ByNameAndByLines) {
             Sniff::likely);
 }
 
+TEST(LogSniff, OlderLogsKeepTheirName) {
+  for (const char* path :
+       {"train.log.1", "train.log.12", "train.log.1.", "job.out.3", "job.err.2", "job.log-20261129",
+        "job.log.2026-11-29", "job.log.old", "job.log.1.bak", "JOB.LOG.1", "run.o4711", "run.e4711"}) {
+    EXPECT_EQ(log_importer().sniff(path, "anything"), Sniff::likely) << path;
+  }
+  for (const char* path : {"train.1", "weights.old", "main.o", "a.b.c"}) {
+    EXPECT_EQ(log_importer().sniff(path, "anything"), Sniff::no) << path;
+  }
+}
+
+TEST(LogSniff, HolesOfZerosDoNotMakeALogUnknown) {
+  const std::string hole(30'000, '\0');
+  EXPECT_EQ(log_importer().sniff("job.log", "step 1\n" + hole), Sniff::likely) << "a node crashed";
+  EXPECT_EQ(log_importer().sniff("job.log", hole + "step 1\n"), Sniff::likely) << "cut short under its writer";
+  EXPECT_EQ(log_importer().sniff("job.log", hole), Sniff::no);
+  std::string wide;
+  for (char c : std::string("some text\n")) wide += {c, '\0'};
+  EXPECT_EQ(log_importer().sniff("job.log", wide), Sniff::no);
+}
+
 }  // namespace
 }  // namespace ddx::formats

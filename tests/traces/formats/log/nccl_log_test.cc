@@ -27,6 +27,43 @@ TEST(NcclLog, PrefixOfALine) {
   EXPECT_EQ(bare.message, "");
 }
 
+// NCCL_DEBUG_TIMESTAMP_FORMAT, loggers and syslog write times in front, whose colons are no process's.
+TEST(NcclLog, TheProcessIsTheLastWordThatLooksLikeOne) {
+  for (const std::string before : {"", "[10:15:20] ", "10:15:20 ", "Nov 29 10:15:20 ", "[Nov 29 10:15:20] ",
+                                   "[11/29/26 10:15:20] ", "11/29/26-10:15:20 ", "2026-11-29T10:15:20 ",
+                                   "[2026-11-29 10:15:20.123] ", "192.0.2.9: ", "node-b:77:78 ", "10:15:20: "}) {
+    SCOPED_TRACE(before);
+    const std::string text = before + "node-a:502:507 [2] init.cc:497 (initTransportsRank) NCCL WARN text";
+    const NcclLine line = split_nccl_line(text);
+    EXPECT_EQ(line.host, "node-a");
+    EXPECT_EQ(line.pid, 502);
+    EXPECT_EQ(line.device, 2);
+    EXPECT_EQ(line.source, "init.cc:497");
+  }
+  EXPECT_EQ(split_nccl_line("10:15:20 [2] NCCL INFO text").pid, std::nullopt);
+  EXPECT_EQ(split_nccl_line("node-a:0:7 [2] NCCL INFO text").pid, std::nullopt);
+}
+
+TEST(NcclLog, StampsLeaveTheWriterAsItIs) {
+  for (const std::string before : {"", "[Nov 29 10:15:20] ", "Nov 29 10:15:20 ", "[10:15:20] "}) {
+    SCOPED_TRACE(before);
+    const auto events = events_of<ReturnCode>(read_log_text(before + kInfo + "group.cc:72 -> 3\n"));
+    ASSERT_EQ(events.size(), 1U);
+    EXPECT_EQ(events[0].host, "node-a");
+    EXPECT_EQ(events[0].pid, 502);
+    EXPECT_EQ(events[0].cuda_device, 2);
+  }
+}
+
+TEST(NcclLog, ARankBeyond32BitsIsCountedNotWrapped) {
+  for (const std::string numbers : {"rank 4294967297 nranks 8", "rank 1 nranks 4294967304"}) {
+    const Evidence evidence = read_log_text(kInfo + "ncclCommInitRank comm 0x1 " + numbers +
+                                            " cudaDev 0 busId 1 commId 0x1 - Init COMPLETE\n");
+    EXPECT_TRUE(evidence.events.empty()) << numbers;
+    EXPECT_EQ(evidence.diagnostics.count_of("nccl_log.bad_init"), 1U) << numbers;
+  }
+}
+
 TEST(NcclLog, InitOfACommunicator) {
   const auto init =
       only<CommInit>(kInfo +
