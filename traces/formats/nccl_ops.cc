@@ -13,6 +13,8 @@ namespace {
 constexpr std::size_t kMaxProcesses = 1U << 18;
 constexpr std::size_t kMaxComms = 0xfffe;  // what a slot of an Op can count
 constexpr int kMaxSplitDepth = 16;
+// No host has more: a process that names more is taken for one rank.
+constexpr std::size_t kMaxDevices = 256;
 
 struct OpName {
   std::string_view name;
@@ -175,7 +177,7 @@ NcclOps::Process* NcclOps::process_of(const NcclWriter& writer, std::optional<Ra
     process = &processes_[last_];
   }
   if (rank && !process->stated) process->stated = rank;
-  if (writer.device && process->devices.size() < 256 &&
+  if (writer.device && process->devices.size() < kMaxDevices &&
       std::find(process->devices.begin(), process->devices.end(), *writer.device) == process->devices.end()) {
     process->devices.push_back(*writer.device);
   }
@@ -183,7 +185,12 @@ NcclOps::Process* NcclOps::process_of(const NcclWriter& writer, std::optional<Ra
 }
 
 std::optional<std::size_t> NcclOps::new_slot(Process& process, std::uint64_t pointer) {
-  if (process.comms.size() >= kMaxComms) return std::nullopt;
+  if (process.comms.size() >= kMaxComms) {
+    out_.diagnostics.count("nccl_log.too_many_comms", DiagnosticSeverity::data_loss,
+                           out_.inputs.front().path + ": a process with more communicators than ddx can tell apart; " +
+                               "what it calls on the others is not read");
+    return std::nullopt;
+  }
   process.comms.emplace_back();
   process.by_pointer[pointer] = process.comms.size() - 1;
   return process.comms.size() - 1;
@@ -312,6 +319,7 @@ bool NcclOps::drives_several(const Process& process) {
   std::map<std::string, const Comm*> first;
   bool any_rank = false;
   bool fixed = true;
+  bool several = false;
   std::set<std::optional<std::int64_t>> devices;
   for (const Comm& comm : process.comms) {
     any_rank = any_rank || comm.rank;
@@ -321,8 +329,15 @@ bool NcclOps::drives_several(const Process& process) {
     // Old versions print no id: then ranks of one size on different devices are those of one communicator.
     const auto [at, added] = first.try_emplace(comm.id.empty() ? std::to_string(comm.nranks) : comm.id, &comm);
     const bool other_rank = !added && *at->second->rank != *comm.rank;
-    if (other_rank && (!comm.id.empty() || at->second->device != comm.device)) return true;
+    several = several || (other_rank && (!comm.id.empty() || at->second->device != comm.device));
   }
+  if (devices.size() > kMaxDevices) {
+    out_.diagnostics.count("nccl_log.too_many_devices", DiagnosticSeverity::data_loss,
+                           out_.inputs.front().path + ": process " + std::to_string(process.pid) +
+                               " names more devices than a host has; it is read as one rank");
+    return false;
+  }
+  if (several) return true;
   if (any_rank || !fixed || process.comms.empty() || devices.size() < 2) return false;
   return process.comms.front().nranks >= devices.size() && process.comms.size() == devices.size();
 }
@@ -333,20 +348,23 @@ void NcclOps::number_by_device(Process& process) {
   for (Comm& comm : process.comms) comm.ordinal = used[{comm.device, comm.nranks}]++;
 }
 
-std::vector<NcclOps::Part> NcclOps::parts() const {
+std::vector<NcclOps::Part> NcclOps::parts() {
   std::vector<Part> parts;
   for (std::size_t i = 0; i < processes_.size(); ++i) {
-    const Process& process = processes_[i];
+    Process& process = processes_[i];
     if (process.comms.empty()) continue;
     if (!drives_several(process)) {
-      parts.push_back({i, std::nullopt, std::nullopt, false});
+      Part& whole = parts.emplace_back();
+      whole.process = i;
+      for (std::size_t slot = 0; slot < process.comms.size(); ++slot) whole.slots.push_back(slot);
       continue;
     }
-    std::set<std::int64_t> devices;
-    for (const Comm& comm : process.comms) {
-      if (comm.device) devices.insert(*comm.device);
+    number_by_device(process);
+    std::map<std::int64_t, std::vector<std::size_t>> by_device;
+    for (std::size_t slot = 0; slot < process.comms.size(); ++slot) {
+      if (process.comms[slot].device) by_device[*process.comms[slot].device].push_back(slot);
     }
-    for (std::int64_t device : devices) parts.push_back({i, device, std::nullopt, false});
+    for (auto& [device, slots] : by_device) parts.push_back({i, device, std::move(slots), std::nullopt, false});
   }
   return parts;
 }
@@ -354,8 +372,9 @@ std::vector<NcclOps::Part> NcclOps::parts() const {
 // The position in the first of the largest communicators.
 std::optional<RankId> NcclOps::init_rank(const Part& part) const {
   const Comm* best = nullptr;
-  for (const Comm& comm : processes_[part.process].comms) {
-    if (comm.rank && belongs(comm, part) && (best == nullptr || comm.nranks > best->nranks)) best = &comm;
+  for (const std::size_t slot : part.slots) {
+    const Comm& comm = processes_[part.process].comms[slot];
+    if (comm.rank && (best == nullptr || comm.nranks > best->nranks)) best = &comm;
   }
   return best == nullptr ? std::nullopt : std::optional(RankId(std::int64_t{*best->rank}));
 }
@@ -365,20 +384,19 @@ std::optional<RankId> NcclOps::init_rank(const Part& part) const {
 void NcclOps::settle_ranks(std::vector<Part>& parts) const {
   std::map<RankId, const Part*> first;
   std::set<RankId> shared;
-  for (const Part& part : parts) {
+  for (Part& part : parts) {
+    part.rank = init_rank(part);
     const Process& process = processes_[part.process];
     if (!process.stated || part.device) continue;
     const auto [at, added] = first.try_emplace(*process.stated, &part);
     if (added) continue;
     const Process& other = processes_[at->second->process];
-    const auto mine = init_rank(part);
-    const auto theirs = init_rank(*at->second);
-    if (mine && theirs ? *mine != *theirs : process.devices != other.devices) shared.insert(*process.stated);
+    const auto theirs = at->second->rank;
+    if (part.rank && theirs ? *part.rank != *theirs : process.devices != other.devices) shared.insert(*process.stated);
   }
   for (Part& part : parts) {
     const Process& process = processes_[part.process];
-    const bool stated = process.stated && !part.device && !shared.contains(*process.stated);
-    part.rank = stated ? process.stated : init_rank(part);
+    if (process.stated && !part.device && !shared.contains(*process.stated)) part.rank = process.stated;
   }
 }
 
@@ -430,9 +448,9 @@ NcclOps::Seen NcclOps::seen(const Process& process, std::size_t slot) const {
 NcclOps::Memberships NcclOps::memberships(const std::vector<Part>& parts) const {
   Memberships all;
   for (const Part& part : parts) {
+    if (!part.rank) continue;
     const Process& process = processes_[part.process];
-    for (std::size_t slot = 0; slot < process.comms.size(); ++slot) {
-      if (!belongs(process.comms[slot], part) || !part.rank) continue;
+    for (const std::size_t slot : part.slots) {
       const Seen comm = seen(process, slot);
       Membership& membership = all[{comm.name, comm.nranks}];
       if (!comm.position) {
@@ -466,26 +484,33 @@ CommId NcclOps::intern_comm(const Seen& seen, std::vector<RankId> members) {
   return out_.trace.intern(communicator);
 }
 
-void NcclOps::write_program(const Part& part, RankRecord& record, const std::vector<std::size_t>& slots) {
-  Process& process = processes_[part.process];
-  record.program = ProgramId(out_.trace.programs.size());
-  if (!part.device) {
-    out_.trace.programs.push_back(std::move(process.program));
-    return;
+std::vector<Program> NcclOps::take_programs(const std::vector<Part>& parts, std::size_t first) {
+  Process& process = processes_[parts[first].process];
+  std::vector<Program> programs;
+  if (!parts[first].device) {
+    programs.push_back(std::move(process.program));
+    return programs;
   }
-  std::vector<std::uint16_t> new_slot(process.comms.size(), 0);
-  for (std::size_t i = 0; i < slots.size(); ++i) new_slot[slots[i]] = static_cast<std::uint16_t>(i);
-  Program program;
+  // By slot of the process: whose it is, and its slot there.
+  constexpr std::size_t kNobody = SIZE_MAX;
+  std::vector<std::pair<std::size_t, std::uint16_t>> place(process.comms.size(), {kNobody, 0});
+  for (std::size_t i = first; i < parts.size() && parts[i].process == parts[first].process; ++i) {
+    for (std::size_t at = 0; at < parts[i].slots.size(); ++at) {
+      place[parts[i].slots[at]] = {programs.size(), static_cast<std::uint16_t>(at)};
+    }
+    programs.emplace_back();
+  }
   for (std::size_t row = 0; row < process.program.size(); ++row) {
     Op op = process.program.at(OpId(row));
-    if (!op.comm_slot || !belongs(process.comms[*op.comm_slot], part)) continue;
-    op.comm_slot = new_slot[*op.comm_slot];
-    program.append(op);
+    if (!op.comm_slot || place[*op.comm_slot].first == kNobody) continue;
+    const auto [owner, slot] = place[*op.comm_slot];
+    op.comm_slot = slot;
+    programs[owner].append(op);
   }
-  out_.trace.programs.push_back(std::move(program));
+  return programs;
 }
 
-void NcclOps::write_record(const Part& part, Memberships& memberships) {
+void NcclOps::write_record(const Part& part, Memberships& memberships, Program&& program) {
   const Process& process = processes_[part.process];
   RankRecord record;
   record.rank = part.rank;
@@ -498,10 +523,8 @@ void NcclOps::write_record(const Part& part, Memberships& memberships) {
   record.library_version = version_;
   record.stream_ordered = true;
   record.peers = process.peers;
-  std::vector<std::size_t> slots;
-  for (std::size_t slot = 0; slot < process.comms.size(); ++slot) {
+  for (const std::size_t slot : part.slots) {
     const Comm& comm = process.comms[slot];
-    if (!belongs(comm, part)) continue;
     const Seen as_seen = seen(process, slot);
     std::uint32_t position = as_seen.position.value_or(RankRecord::kNoPosition);
     const auto found = memberships.find({as_seen.name, as_seen.nranks});
@@ -520,9 +543,9 @@ void NcclOps::write_record(const Part& part, Memberships& memberships) {
     record.comm_rank.push_back(position);
     record.progress.emplace_back();
     record.head_lost = record.head_lost || comm.begins_late;
-    slots.push_back(slot);
   }
-  write_program(part, record, slots);
+  record.program = ProgramId(out_.trace.programs.size());
+  out_.trace.programs.push_back(std::move(program));
   out_.trace.ranks.push_back(std::move(record));
 }
 
@@ -543,10 +566,7 @@ void NcclOps::name_writers(const std::vector<Part>& parts, LogEventWriter& event
 }
 
 void NcclOps::finish(LogEventWriter& events) {
-  for (Process& process : processes_) {
-    flush(process);
-    if (drives_several(process)) number_by_device(process);
-  }
+  for (Process& process : processes_) flush(process);
   std::vector<Part> all = parts();
   settle_ranks(all);
   guess_by_device(all);
@@ -555,9 +575,12 @@ void NcclOps::finish(LogEventWriter& events) {
   if (ops_ == 0) return;
   Memberships members = memberships(all);
   std::vector<RankId> ranks;
-  for (const Part& part : all) {
-    write_record(part, members);
-    if (part.rank) ranks.push_back(*part.rank);
+  for (std::size_t i = 0; i < all.size();) {
+    for (Program& program : take_programs(all, i)) {
+      write_record(all[i], members, std::move(program));
+      if (all[i].rank) ranks.push_back(*all[i].rank);
+      ++i;
+    }
   }
   out_.inputs.front().ranks.insert(RankSet(std::move(ranks)));
 }

@@ -81,6 +81,7 @@ class NcclOps {
   struct Part {
     std::size_t process = 0;
     std::optional<std::int64_t> device;  // absent: the whole process
+    std::vector<std::size_t> slots;      // of the process's communicators: those of this part
     std::optional<RankId> rank;
     bool guessed = false;
   };
@@ -104,12 +105,11 @@ class NcclOps {
 
   Process* process_of(const NcclWriter& writer, std::optional<RankId> rank);
   std::optional<std::size_t> slot_of(Process& process, std::uint64_t pointer, std::uint32_t nranks);
-  static std::optional<std::size_t> new_slot(Process& process, std::uint64_t pointer);
+  std::optional<std::size_t> new_slot(Process& process, std::uint64_t pointer);
   static void flush(Process& process);
-  static bool drives_several(const Process& process);
+  bool drives_several(const Process& process);
   static void number_by_device(Process& process);
-  static bool belongs(const Comm& comm, const Part& part) { return !part.device || comm.device == part.device; }
-  std::vector<Part> parts() const;
+  std::vector<Part> parts();
   std::optional<RankId> init_rank(const Part& part) const;
   void settle_ranks(std::vector<Part>& parts) const;
   void guess_by_device(std::vector<Part>& parts) const;
@@ -117,8 +117,9 @@ class NcclOps {
   Seen seen(const Process& process, std::size_t slot) const;
   Memberships memberships(const std::vector<Part>& parts) const;
   CommId intern_comm(const Seen& seen, std::vector<RankId> members);
-  void write_record(const Part& part, Memberships& memberships);
-  void write_program(const Part& part, RankRecord& record, const std::vector<std::size_t>& slots);
+  // The programs of one process's parts, which stand together in the list that begins at `first`.
+  std::vector<Program> take_programs(const std::vector<Part>& parts, std::size_t first);
+  void write_record(const Part& part, Memberships& memberships, Program&& program);
   void name_writers(const std::vector<Part>& parts, LogEventWriter& events) const;
 
   Evidence& out_;

@@ -271,6 +271,32 @@ TEST(NcclOps, OneProcessMayDriveSeveralRanks) {
   EXPECT_EQ(stated.trace.program(*record_of(stated, 0)).size(), 0U);
 }
 
+TEST(NcclOps, ManyDevicesOfOneProcessCostOnePass) {
+  // 20,000 devices with 20,000 communicators and calls: each device looking at all would be 400 million looks, twice.
+  std::string text;
+  for (int device = 0; device < 20'000; ++device) {
+    const std::string n = std::to_string(device);
+    const std::string head = "node-a:1:1 [" + n + "] NCCL INFO ";
+    text += head + "ncclCommInitRank comm 0x" + n + " rank " + n + " nranks 20000 cudaDev " + n +
+            " nvmlDev 0 busId 1 commId 0x1 - Init COMPLETE\n";
+    text += head + "AllReduce: opCount 0 sendbuff 0x1 recvbuff 0x1 count 1 datatype 7 op 0 root 0 comm 0x" + n +
+            " [nranks=20000] stream 0x7\n";
+  }
+  const Evidence evidence = read_log_text(text);
+  ASSERT_EQ(evidence.trace.ranks.size(), 1U);
+  EXPECT_EQ(evidence.trace.program(evidence.trace.ranks[0]).size(), 20'000U);
+  EXPECT_EQ(evidence.diagnostics.count_of("nccl_log.too_many_devices"), 1U);
+}
+
+TEST(NcclOps, CommunicatorsBeyondASlotsRangeAreCounted) {
+  std::string text;
+  for (int i = 0; i < 65'536; ++i) text += text_of({.comm = "0x" + std::to_string(i)});
+  const Evidence evidence = read_log_text(text);
+  ASSERT_EQ(evidence.trace.ranks.size(), 1U);
+  EXPECT_EQ(evidence.trace.program(evidence.trace.ranks[0]).size(), 65'534U);
+  EXPECT_EQ(evidence.diagnostics.count_of("nccl_log.too_many_comms"), 2U);
+}
+
 TEST(NcclOps, MemoryOfAFreedCommunicatorIsUsedAgain) {
   const Evidence evidence =
       read_log_text(init(0, "0x10", 0, 2, "commId 0xaaaa") + text_of({.comm = "0x10"}) +
