@@ -9,6 +9,7 @@
 #include "analyzers/groups/groups.h"
 #include "analyzers/log_view.h"
 #include "analyzers/match/call_key.h"
+#include "analyzers/match/earlier_run.h"
 #include "analyzers/match/job_view.h"
 #include "analyzers/mismatch/divergence.h"
 #include "analyzers/p2p/p2p.h"
@@ -108,6 +109,16 @@ void add_no_desync(const JobView& job, std::vector<Finding>& findings) {
   findings.push_back(std::move(f));
 }
 
+std::size_t index_of(const Evidence& evidence, const RankRecord& record) {
+  return static_cast<std::size_t>(&record - evidence.trace.ranks.data());
+}
+
+// Whether a difference can be why the job does not go on. What is over was survived; a recorder that cannot tell
+// success from a time-out is believed only where no log speaks of trouble.
+bool holds_up(const Divergence& d, const Evidence& evidence) {
+  return d.end == CallsEnd::open || (d.end == CallsEnd::over && trouble_in_logs(evidence));
+}
+
 // Calls that are over hold nobody up any more: who did wait then, logs must say.
 RankSet held_up_by(const Divergence& d, const RankSet& waiting, const Evidence& evidence) {
   switch (d.end) {
@@ -118,37 +129,178 @@ RankSet held_up_by(const Divergence& d, const RankSet& waiting, const Evidence& 
   return {};
 }
 
-std::vector<Finding> judge_records(const Evidence& evidence, RecordKind kind) {
-  const JobView job = build_job_view(evidence, kind);
-  if (job.ranks.empty()) return {};
+// Calls without a sequence number (a ring that lost its first ones, where one row numbers all groups) meet nobody here.
+std::optional<Finding> left_out_of_matching(const JobView& job) {
+  std::vector<RankId> waiting;
+  const RankRecord* first = nullptr;
+  for (const RankView& view : job.ranks) {
+    const Program& program = job.trace->program(*view.record);
+    for (std::size_t row = program.size(); row-- > 0;) {
+      const OpState state = program.state(row);
+      const bool in_flight = state == OpState::scheduled || state == OpState::started;
+      if (!in_flight || program.seq(row) || !is_collective(job.trace->signature(program.signature(row)).kind)) continue;
+      waiting.push_back(view.rank);
+      if (!first) first = view.record;
+      break;
+    }
+  }
+  if (!first) return std::nullopt;
+  const RankSet ranks(std::move(waiting));
+  Finding f;
+  f.code = "inconclusive";
+  f.severity = Severity::info;
+  f.confidence = Confidence::high;
+  f.victims = ranks;
+  f.summary = fmt::format("{} {} inside collectives that have no sequence number: they cannot be matched",
+                          ranks.label(8), ranks.size() == 1 ? "is" : "are");
+  f.explanation =
+      "Only the number of a call tells which calls of other ranks it belongs with. Positions in a buffer do not: each "
+      "rank's begins elsewhere.\n";
+  f.advice = "Make the recorder's buffer larger (TORCH_FR_BUFFER_SIZE), so that it holds the job from its beginning.";
+  return f;
+}
+
+// Ranks whose dump is of another time than the others'.
+std::optional<Finding> dumps_of_other_times(const JobView& job) {
+  if (job.outdated.empty() && job.behind.empty()) return std::nullopt;
+  Finding f;
+  f.code = "evidence-missing";
+  f.severity = Severity::info;
+  f.confidence = Confidence::high;
+  RankSet all = job.outdated;
+  all.insert(job.behind);
+  f.subjects.push_back(all.label());
+  f.summary = fmt::format("the dump{} of {} {} older than the others: what {} did last is not in {}",
+                          all.size() == 1 ? "" : "s", all.label(8), all.size() == 1 ? "is" : "are",
+                          all.size() == 1 ? "it" : "they", all.size() == 1 ? "it" : "them");
+  if (!job.outdated.empty()) {
+    f.explanation += fmt::format(
+        "What there is of {} is of an earlier attempt of the job, and was left out: by its folder, or because its "
+        "calls were complete minutes before the others issued the same ones.\n",
+        job.outdated.label(8));
+  }
+  if (!job.behind.empty()) {
+    f.explanation += fmt::format(
+        "Others have completed calls that {} must have made too, and that {} not in {}: how far {} came is not "
+        "known.\n",
+        job.behind.label(8), job.behind.size() == 1 ? "is" : "are", job.behind.size() == 1 ? "its dump" : "their dumps",
+        job.behind.size() == 1 ? "it" : "they");
+  }
+  f.advice = "Dump all ranks at one time, and keep the dumps of each attempt in a folder of its own.";
+  return f;
+}
+
+bool real_dumps(const JobView& job) {
+  return std::any_of(job.ranks.begin(), job.ranks.end(),
+                     [](const RankView& view) { return view.record->snapshot && !view.record->whole_program; });
+}
+
+// Whether anything shows that the job stood still, and was not merely caught between two calls: trouble in a log, or a
+// call that was open while other ranks went on for long.
+bool stood_still(const JobView& job) {
+  if (trouble_in_logs(*job.evidence)) return true;
+  constexpr Nanos kLong = 60 * kSecond;
+  std::optional<Nanos> oldest, latest;
+  for (const RankView& view : job.ranks) {
+    const Program& program = job.trace->program(*view.record);
+    for (std::size_t row = 0; row < program.size(); ++row) {
+      const OpState state = program.state(row);
+      const auto issue = program.issue(row);
+      const bool open = state == OpState::scheduled || state == OpState::started;
+      if (open && issue) oldest = std::min(oldest.value_or(*issue), *issue);
+      for (const auto time : {issue, program.start(row), program.end(row)}) {
+        if (time) latest = std::max(latest.value_or(*time), *time);
+      }
+    }
+  }
+  return oldest && latest && *latest - *oldest >= kLong;
+}
+
+// A rank that lacks one call in dumps of a job that runs looks like one that never makes it.
+void hedge_if_running(const JobView& job, std::vector<Finding>& findings) {
+  if (!real_dumps(job)) return;
+  std::optional<bool> still;
+  for (Finding& f : findings) {
+    if (f.code != "missing-ranks" && f.code != "uneven-steps" && f.code != "rank0-only") continue;
+    if (!still) still = stood_still(job);
+    if (*still) return;
+    f.confidence = std::min(f.confidence, Confidence::medium);
+    f.explanation +=
+        "Nothing here shows how long they had waited (no log, no time-out): if the job was running when this was "
+        "taken, a rank that is merely the last to arrive looks just so.\n";
+  }
+}
+
+// Who never came to a group that only others believe in was never expected there.
+void drop_waits_in(const JobView& job, const std::vector<std::uint32_t>& groups, std::vector<Finding>& findings) {
+  for (const std::uint32_t index : groups) {
+    const std::string subject = "group " + job.groups[index].label;
+    std::erase_if(findings, [&](const Finding& f) { return !f.subjects.empty() && f.subjects.front() == subject; });
+  }
+}
+
+std::vector<Finding> judge_view(const JobView& job) {
+  const Evidence& evidence = *job.evidence;
   const CallKeys keys(job);
   std::vector<Divergence> divergences = find_divergences(job, keys);
   std::vector<CallPlace> broken;
   RankSet broken_by;
   for (const Divergence& d : divergences) {
+    if (!holds_up(d, evidence)) continue;
     broken.push_back({d.group, d.seq});
     broken_by.insert(d.culprits);
   }
   WaitJudgement waits = judge_waits(job, keys, broken, broken_by);
+  hedge_if_running(job, waits.findings);
 
-  std::vector<Finding> findings = find_group_disagreements(job);
-  for (Finding& f : findings) f.victims = waits.waiting.without(f.ranks);
-  for (Divergence& d : divergences) d.finding.victims = held_up_by(d, waits.waiting, evidence);
+  std::vector<Finding> findings;
+  for (GroupDisagreement& disagreement : find_group_disagreements(job)) {
+    drop_waits_in(job, disagreement.groups, waits.findings);
+    disagreement.finding.victims = waits.waiting.without(disagreement.finding.ranks);
+    findings.push_back(std::move(disagreement.finding));
+  }
+  const bool hangs_elsewhere = std::any_of(waits.findings.begin(), waits.findings.end(),
+                                           [](const Finding& f) { return f.severity == Severity::error; });
+  for (Divergence& d : divergences) {
+    d.finding.victims = held_up_by(d, waits.waiting, evidence);
+    if (!hangs_elsewhere || holds_up(d, evidence)) continue;
+    d.finding.severity = Severity::warning;
+    d.finding.explanation += "What the job hangs in is another matter.\n";
+  }
   append(findings, DivergenceMerger(std::move(divergences)).run());
   append(findings, std::move(waits.findings));
   append(findings, find_split_mismatches(job));
   if (broken.empty()) append(findings, find_impossible_sizes(job));
   append(findings, find_bad_pairs(job));
   append(findings, find_bad_peers(job));
-  if (findings.empty()) add_no_desync(job, findings);
+  if (findings.empty()) {
+    if (auto finding = left_out_of_matching(job)) {
+      findings.push_back(std::move(*finding));
+    } else {
+      add_no_desync(job, findings);
+    }
+  }
+  if (auto finding = dumps_of_other_times(job)) findings.push_back(std::move(*finding));
   return findings;
+}
+
+std::vector<Finding> judge_records(const Evidence& evidence, RecordChoice choice) {
+  const JobView job = build_job_view(evidence, choice);
+  if (job.ranks.empty()) return {};
+  const RankSet earlier = ranks_of_earlier_run(job);
+  if (earlier.empty()) return judge_view(job);
+  choice.outdated.resize(evidence.trace.ranks.size(), false);
+  for (const RankView& view : job.ranks) {
+    if (earlier.contains(view.rank)) choice.outdated[index_of(evidence, *view.record)] = true;
+  }
+  return judge_view(build_job_view(evidence, choice));
 }
 
 }  // namespace
 
 std::vector<Finding> judge_snapshot(const Evidence& evidence) {
-  std::vector<Finding> findings = judge_records(evidence, RecordKind::dumps);
-  append(findings, judge_records(evidence, RecordKind::logs));
+  std::vector<Finding> findings;
+  for (RecordChoice& choice : record_choices(evidence)) append(findings, judge_records(evidence, std::move(choice)));
   return findings;
 }
 

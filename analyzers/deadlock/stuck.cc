@@ -113,6 +113,36 @@ void say_pairs_unknown(Finding& f, const std::string& call) {
       "take stacks of all ranks (py-spy dump) and look at NCCL's log, at dmesg and at the links.";
 }
 
+// Members with evidence of which nobody can say whether they made the call.
+RankSet unknown_reach(const GroupView& group, const Instance& wait) {
+  std::vector<RankId> ranks;
+  for (const MemberView& member : group.members) {
+    const bool may = member.record && !member.reach_known && member.last_enqueued.value_or(0) < wait.seq;
+    if (may) ranks.push_back(member.rank);
+  }
+  return RankSet(std::move(ranks));
+}
+
+Finding cannot_tell(const JobView& job, const WaitGraph& graph, const Instance& wait, const RankSet& unknown) {
+  const GroupView& group = job.groups[wait.group];
+  Finding f;
+  f.code = "inconclusive";
+  f.severity = Severity::info;
+  f.confidence = Confidence::high;
+  f.victims = ranks_of(graph, wait.waiters);
+  f.subjects = {"group " + group.label, fmt::format("seq {}", wait.seq)};
+  f.summary =
+      fmt::format("{} in {} (group {}, seq {}); whether {} made that call is not known", waits(f.victims.label(8)),
+                  describe_call(job, group.members[wait.member], wait.row), group.label, wait.seq, unknown.label(8));
+  f.explanation =
+      "The dump was cut or taken earlier than the others, or its ring lost the calls of this group. All other ranks "
+      "with evidence have made the call and agree on it.\n";
+  f.evidence.push_back(call_evidence(job, group, group.members[wait.member], wait.row));
+  f.advice = fmt::format("Get a whole dump of {} from the time of the hang, or a stack of its process (py-spy dump).",
+                         unknown.label(8));
+  return f;
+}
+
 std::optional<Finding> stuck_finding(const JobView& job, const WaitGraph& graph) {
   const Instance& wait = widest(graph);
   const GroupView& group = job.groups[wait.group];
@@ -158,6 +188,8 @@ std::vector<Finding> judge_without_missing(const JobView& job, const CallKeys& k
   if (!unseen.empty()) return {silent_ranks(job, graph, unseen)};
   const Instance& wait = widest(graph);
   if (!wait.p2p) {
+    const RankSet unknown = unknown_reach(job.groups[wait.group], wait);
+    if (!unknown.empty()) return {cannot_tell(job, graph, wait, unknown)};
     const Starts starts = starts_of(job.groups[wait.group], wait);
     if (!starts.started.empty() && !starts.scheduled.empty()) return {device_finding(job, wait, starts)};
   }

@@ -18,8 +18,10 @@ std::vector<Claim> claims_on(const JobView& job, const std::vector<std::uint32_t
   for (std::uint32_t index : groups) {
     Claim claim;
     std::vector<RankId> ranks;
-    for (const MemberView& member : job.groups[index].members) {
-      if (member.record) ranks.push_back(member.rank);
+    for (const RankView& view : job.ranks) {
+      const bool says_so = std::any_of(view.by_slot.begin(), view.by_slot.end(),
+                                       [&](const auto& place) { return place.group == index; });
+      if (says_so) ranks.push_back(view.rank);
     }
     claim.members = job.groups[index].ranks();
     claim.ranks = RankSet(std::move(ranks));
@@ -63,16 +65,16 @@ Finding disagreement(const std::string& name, const std::vector<Claim>& claims) 
 
 }  // namespace
 
-std::vector<Finding> find_group_disagreements(const JobView& job) {
+std::vector<GroupDisagreement> find_group_disagreements(const JobView& job) {
   std::map<std::string, std::vector<std::uint32_t>> by_name;
   for (std::uint32_t i = 0; i < job.groups.size(); ++i) {
     if (job.groups[i].members_known && !job.groups[i].synthesized) by_name[job.groups[i].name].push_back(i);
   }
-  std::vector<Finding> findings;
+  std::vector<GroupDisagreement> findings;
   for (const auto& [name, groups] : by_name) {
     if (groups.size() < 2) continue;
     const std::vector<Claim> claims = claims_on(job, groups);
-    if (claims.size() >= 2 && overlap(claims)) findings.push_back(disagreement(name, claims));
+    if (claims.size() >= 2 && overlap(claims)) findings.push_back({disagreement(name, claims), groups});
   }
   return findings;
 }

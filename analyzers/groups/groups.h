@@ -1,6 +1,7 @@
 // Communicators themselves: one name with several member lists.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "analyzers/match/job_view.h"
@@ -9,6 +10,11 @@ namespace ddx::analyzers {
 
 // "group-disagree": one group name whose member lists differ and overlap. Disjoint lists of one name are legal: a split
 // names all its parts alike.
-std::vector<Finding> find_group_disagreements(const JobView& job);
+struct GroupDisagreement {
+  Finding finding;
+  std::vector<std::uint32_t> groups;  // indices into JobView::groups: who waits in these waits because of it
+};
+
+std::vector<GroupDisagreement> find_group_disagreements(const JobView& job);
 
 }  // namespace ddx::analyzers

@@ -30,15 +30,34 @@ bool tells_more(const Trace& trace, const RankRecord& a, const RankRecord& b) {
   return weight(a) > weight(b);
 }
 
-std::map<RankId, const RankRecord*> pick_records(const Trace& trace, RecordKind kind) {
+struct Picked {
   std::map<RankId, const RankRecord*> best;
-  for (const RankRecord& record : trace.ranks) {
-    const bool log = !record.snapshot && !record.whole_program;
-    if (!record.rank || log != (kind == RecordKind::logs)) continue;
-    const auto [at, fresh] = best.try_emplace(*record.rank, &record);
-    if (!fresh && tells_more(trace, record, *at->second)) at->second = &record;
+  RankSet outdated;
+};
+
+Picked pick_records(const Trace& trace, const RecordChoice& choice) {
+  Picked picked;
+  std::vector<RankId> outdated;
+  for (std::size_t i = 0; i < trace.ranks.size(); ++i) {
+    const RankRecord& record = trace.ranks[i];
+    if (!record.rank || kind_of(record) != choice.kind) continue;
+    if (choice.backend && !record.backend.empty() && record.backend != *choice.backend) continue;
+    if (i < choice.outdated.size() && choice.outdated[i]) {
+      outdated.push_back(*record.rank);
+      continue;
+    }
+    const auto [at, fresh] = picked.best.try_emplace(*record.rank, &record);
+    if (fresh) continue;
+    // A record that names its backend is of this one; of equal ones that which tells more.
+    const bool named = !record.backend.empty(), best_named = !at->second->backend.empty();
+    const bool better = named == best_named ? tells_more(trace, record, *at->second) : named;
+    if (better) at->second = &record;
   }
-  return best;
+  RankSet left(std::move(outdated));
+  std::vector<RankId> current;
+  for (const auto& [rank, record] : picked.best) current.push_back(rank);
+  picked.outdated = left.without(RankSet(std::move(current)));
+  return picked;
 }
 
 // A member list that a record lacks is taken from the only other list of that name, if there is exactly one.
@@ -54,17 +73,20 @@ std::map<StringId, const std::vector<RankId>*> only_member_lists(const Trace& tr
 
 class Builder {
  public:
-  Builder(const Evidence& evidence, RecordKind kind) : evidence_(evidence), trace_(evidence.trace), kind_(kind) {}
+  Builder(const Evidence& evidence, const RecordChoice& choice)
+      : evidence_(evidence), trace_(evidence.trace), choice_(choice) {}
 
   JobView build() {
     job_.evidence = &evidence_;
     job_.trace = &trace_;
     only_lists_ = only_member_lists(trace_);
-    const auto records = pick_records(trace_, kind_);
-    for (const auto& [rank, record] : records) add_record(rank, *record);
-    if (kind_ == RecordKind::dumps) add_unused_groups(records);
+    Picked picked = pick_records(trace_, choice_);
+    job_.outdated = std::move(picked.outdated);
+    for (const auto& [rank, record] : picked.best) add_record(rank, *record);
+    if (choice_.kind == RecordKind::dumps) add_unused_groups(picked.best);
     for (GroupView& group : job_.groups) finish_group(group);
     collect_ranks();
+    mark_behind();
     return std::move(job_);
   }
 
@@ -152,7 +174,8 @@ class Builder {
     }
   }
 
-  // A recorder lists a group from its first use on: a member whose dump does not have it has made no call there.
+  // A recorder lists a group from its first use on: a member whose dump does not have it has made no call there, unless
+  // it has one of that name with other members.
   void add_unused_groups(const std::map<RankId, const RankRecord*>& records) {
     for (GroupView& group : job_.groups) {
       for (MemberView& member : group.members) {
@@ -160,8 +183,14 @@ class Builder {
         if (member.record || at == records.end()) continue;
         member.record = at->second;
         member.program = &trace_.program(*at->second);
+        member.reach_known = !binds_name(*at->second, group.name);
       }
     }
+  }
+
+  bool binds_name(const RankRecord& record, const std::string& name) const {
+    return std::any_of(record.comms.begin(), record.comms.end(),
+                       [&](CommId comm) { return trace_.text(trace_.communicator(comm).name) == name; });
   }
 
   static void add_call(MemberView& member, const Program& program, std::uint32_t row) {
@@ -193,6 +222,8 @@ class Builder {
         ++member.p2p_issued;
       }
       if (!member.calls.empty()) member.first_known = member.calls.front().seq;
+      const bool counted = member.issued > 0 || member.last_enqueued;
+      if (member.record->tail_lost || (member.record->head_lost && !counted)) member.reach_known = false;
       const std::uint64_t by_rows = member.issued > 0 ? member.calls[member.issued - 1].seq : 0;
       member.last_enqueued = std::max(member.last_enqueued.value_or(0), by_rows);
     }
@@ -202,6 +233,7 @@ class Builder {
     std::vector<RankId> seen, known;
     for (const RankView& view : job_.ranks) seen.push_back(view.rank);
     known = seen;
+    known.insert(known.end(), job_.outdated.begin(), job_.outdated.end());
     for (const GroupView& group : job_.groups) {
       for (const MemberView& member : group.members) known.push_back(member.rank);
     }
@@ -212,11 +244,47 @@ class Builder {
     job_.known = RankSet(std::move(known));
   }
 
+  // No member completes such a call before every member has made it: a dump that does not reach it is older than the
+  // other's, and what its rank did since is not in it.
+  void mark_behind() {
+    std::vector<RankId> behind;
+    for (const GroupView& group : job_.groups) {
+      const std::uint64_t together = completed_by_all(group);
+      for (const MemberView& member : group.members) {
+        const bool reaches = !member.record || !member.reach_known || member.last_enqueued.value_or(0) >= together;
+        if (!reaches && member.record->snapshot && !member.record->whole_program) behind.push_back(member.rank);
+      }
+    }
+    job_.behind = RankSet(std::move(behind));
+    if (job_.behind.empty()) return;
+    for (GroupView& group : job_.groups) {
+      for (MemberView& member : group.members) {
+        if (job_.behind.contains(member.rank)) member.reach_known = false;
+      }
+    }
+  }
+
+  // The last call that some member has completed, and that so every member has made.
+  std::uint64_t completed_by_all(const GroupView& group) const {
+    std::uint64_t together = 0;
+    for (const MemberView& member : group.members) {
+      if (!member.record || !member.record->snapshot || only_tells_over(*member.record)) continue;
+      for (std::size_t i = member.issued; i-- > 0 && member.calls[i].seq > together;) {
+        const Call& call = member.calls[i];
+        const OpKind kind = trace_.signature(member.program->signature(call.row)).kind;
+        if (synchronizes(kind) && member.program->state(call.row) == OpState::completed && member.completed(call)) {
+          together = call.seq;
+        }
+      }
+    }
+    return together;
+  }
+
   static constexpr std::uint32_t kLargestWorld = 1u << 24;
 
   const Evidence& evidence_;
   const Trace& trace_;
-  RecordKind kind_;
+  const RecordChoice& choice_;
   JobView job_;
   std::map<StringId, const std::vector<RankId>*> only_lists_;
   std::map<CommId, std::uint32_t> comm_index_;
@@ -292,7 +360,14 @@ std::size_t GroupView::with_record() const {
       std::count_if(members.begin(), members.end(), [](const MemberView& member) { return member.record != nullptr; }));
 }
 
-JobView build_job_view(const Evidence& evidence, RecordKind kind) { return Builder(evidence, kind).build(); }
+JobView build_job_view(const Evidence& evidence, const RecordChoice& choice) {
+  return Builder(evidence, choice).build();
+}
+
+bool synchronizes(OpKind kind) {
+  return kind == OpKind::all_reduce || kind == OpKind::all_gather || kind == OpKind::reduce_scatter ||
+         kind == OpKind::all_to_all || kind == OpKind::barrier;
+}
 
 bool trouble_in_logs(const Evidence& evidence) {
   return std::any_of(evidence.events.begin(), evidence.events.end(), [](const LogEvent& event) {

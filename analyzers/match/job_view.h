@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "analyzers/match/record_choice.h"
 #include "base/finding.h"
 #include "base/rank_set.h"
 #include "traces/model/evidence.h"
@@ -32,7 +33,10 @@ struct MemberView {
   std::vector<std::uint32_t> p2p;  // rows of sends and receives in order of issue, planned ones last
   std::size_t p2p_issued = 0;
   std::optional<std::uint64_t> last_enqueued;  // sequence number; 0: none yet; absent: unknown
-  std::optional<std::uint64_t> first_known;    // calls before it may be lost; absent: no call known
+  // False: it may have made calls behind the last one known here. Its dump was cut, or is older than those of others,
+  // or its ring lost all calls of this group, or it knows the group by another member list.
+  bool reach_known = true;
+  std::optional<std::uint64_t> first_known;  // calls before it may be lost; absent: no call known
 
   const Call* call_at(std::uint64_t seq) const;  // null: not retained or not reached
   bool completed(const Call& call) const;
@@ -73,18 +77,19 @@ struct JobView {
   std::vector<RankView> ranks;  // one a rank, ascending; of several records of one rank the one that tells most
   RankSet seen;                 // ranks with a record
   RankSet known;                // ranks that anything names: records, member lists, the world size
+  RankSet outdated;             // ranks all of whose records are of an earlier attempt: they are not seen
+  RankSet behind;               // ranks whose dump was taken before others completed calls with them
 
   const RankView* view_of(RankId rank) const;  // null: no record of it
 };
 
+// No member's call of such a kind can end well before every member has made it.
+bool synchronizes(OpKind kind);
+
 // A recorder without device events (gloo) shows a call that failed or timed out like one that completed.
 bool only_tells_over(const RankRecord& record);
 
-// Which records a view is made of. Dumps and call logs of one job number and name their groups differently, so each
-// kind is judged by itself.
-enum class RecordKind { dumps, logs };
-
-JobView build_job_view(const Evidence& evidence, RecordKind kind);
+JobView build_job_view(const Evidence& evidence, const RecordChoice& choice);
 
 // Something besides the dumps says that the job is in trouble: a time-out, an end, a broken connection.
 bool trouble_in_logs(const Evidence& evidence);

@@ -38,17 +38,11 @@ const Call* first_in_flight(const MemberView& member) {
   return first;
 }
 
-// No member's call of such a kind can end well before every member has made it.
-bool synchronizes(OpKind kind) {
-  return kind == OpKind::all_reduce || kind == OpKind::all_gather || kind == OpKind::reduce_scatter ||
-         kind == OpKind::all_to_all || kind == OpKind::barrier;
-}
-
 // The last sequence number that every member with a whole record has enqueued; absent: no such member.
 std::optional<std::uint64_t> enqueued_by_all(const GroupView& group) {
   std::optional<std::uint64_t> least;
   for (const MemberView& member : group.members) {
-    if (!member.record || member.record->tail_lost || !member.record->snapshot) continue;
+    if (!member.record || !member.reach_known || !member.record->snapshot) continue;
     const std::uint64_t last = member.last_enqueued.value_or(0);
     least = std::min(least.value_or(last), last);
   }
@@ -58,7 +52,7 @@ std::optional<std::uint64_t> enqueued_by_all(const GroupView& group) {
 // A recorder that only tells "over" (gloo) shows a call that timed out like one that completed. What cannot have
 // completed, since a member never made it, is a wait that was given up.
 const Call* given_up(const JobView& job, const MemberView& member, std::optional<std::uint64_t> by_all) {
-  if (!by_all || !member.record->snapshot || member.record->whole_program) return nullptr;
+  if (!by_all || !only_tells_over(*member.record)) return nullptr;
   for (std::size_t i = member.issued; i-- > 0;) {
     const Call& call = member.calls[i];
     if (call.seq <= *by_all) break;
@@ -95,7 +89,7 @@ void add_collectives(const JobView& job, std::uint32_t group_index, const std::s
     for (const MemberView& member : group.members) {
       if (!member.record) {
         instance.unseen.push_back(graph.index_of(member.rank));
-      } else if (!member.record->tail_lost && member.last_enqueued.value_or(0) < seq) {
+      } else if (member.reach_known && member.last_enqueued.value_or(0) < seq) {
         instance.missing.push_back(graph.index_of(member.rank));
       }
     }

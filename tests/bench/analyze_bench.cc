@@ -63,7 +63,7 @@ BENCHMARK(read_json)->Unit(benchmark::kMillisecond);
 void match(benchmark::State& state) {
   const Evidence evidence = read_job(static_cast<std::uint32_t>(state.range(0)));
   for (auto _ : state)
-    benchmark::DoNotOptimize(ddx::analyzers::build_job_view(evidence, ddx::analyzers::RecordKind::dumps));
+    benchmark::DoNotOptimize(ddx::analyzers::build_job_view(evidence, ddx::analyzers::RecordChoice{}));
   count_entries(state, state.range(0) * kOps);
 }
 BENCHMARK(match)->Arg(64)->Arg(256)->Unit(benchmark::kMillisecond);

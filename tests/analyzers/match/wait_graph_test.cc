@@ -11,13 +11,12 @@ WaitGraph graph_of(std::uint32_t ranks, const Edges& edges) {
   WaitGraph graph;
   for (std::uint32_t r = 0; r < ranks; ++r) graph.ranks.emplace_back(r);
   graph.waits_in.resize(ranks);
+  graph.awaited_in.resize(ranks);
   for (const auto& [waiters, missing] : edges) {
     Instance instance;
     instance.waiters = waiters;
     instance.missing = missing;
-    for (std::uint32_t rank : waiters)
-      graph.waits_in[rank].push_back(static_cast<std::uint32_t>(graph.instances.size()));
-    graph.instances.push_back(instance);
+    add_instance(graph, std::move(instance));
   }
   return graph;
 }
@@ -65,6 +64,20 @@ TEST(WaitGraph, a_ring_goes_through_all) {
 TEST(WaitGraph, two_circles_apart) {
   const WaitGraph graph = graph_of(5, {{{0}, {1}}, {{1}, {0}}, {{3}, {4}}, {{4}, {3}}, {{2}, {0, 4}}});
   EXPECT_EQ(cycles(graph), (Sets{{0, 1}, {3, 4}}));
+}
+
+TEST(WaitGraph, who_waits_for_itself_is_a_circle) {
+  const WaitGraph graph = graph_of(3, {{{0}, {0}}, {{1}, {0}}});
+  EXPECT_EQ(cycles(graph), Sets{{0}});
+  EXPECT_EQ(on_every_cycle(graph, {0}), Set{0});
+}
+
+// 0 and 1 wait for each other, but 0 has gone on from the call in which it waits for 1.
+TEST(WaitGraph, a_wait_that_a_rank_went_on_from_closes_no_certain_circle) {
+  WaitGraph graph = graph_of(2, {{{0}, {1}}, {{1}, {0}}});
+  EXPECT_EQ(cycles(graph), Sets({{0, 1}}));
+  graph.passed = {{0}, {}};
+  EXPECT_EQ(cycles(without_passed(graph)), Sets{});
 }
 
 TEST(WaitGraph, deep_chains_need_no_stack) {
