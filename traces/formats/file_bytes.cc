@@ -100,7 +100,10 @@ class GuardedMapping {
 FileBytes::FileBytes(const std::string& path) {
   // O_NONBLOCK: opening a pipe must not wait for its writer.
   const int opened = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-  if (opened < 0) fail(path, "cannot be opened", errno);
+  if (opened < 0) {
+    const int error = errno;
+    fail(path, error == ENOENT || error == ENOTDIR ? "cannot be found" : "cannot be opened", error);
+  }
   const Descriptor file(opened);
   struct stat about = {};
   if (::fstat(file.value, &about) != 0) fail(path, "cannot be examined", errno);

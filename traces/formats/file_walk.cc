@@ -3,13 +3,10 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <filesystem>
 #include <set>
 #include <system_error>
 #include <utility>
-
-#include "base/error.h"
 
 namespace ddx::formats {
 namespace {
@@ -87,18 +84,27 @@ void walk_folder(const std::string& top, Walk& walk) {
   }
 }
 
+// "a/./b//" as "a/b"; as given where that leads elsewhere ("link/../b").
+std::string plain_name(const std::string& given, const struct stat& about) {
+  std::string path = fs::path(given).lexically_normal().string();
+  if (path.size() > 1 && path.ends_with('/')) path.pop_back();
+  struct stat there = {};
+  const bool same = ::stat(path.c_str(), &there) == 0 && there.st_dev == about.st_dev && there.st_ino == about.st_ino;
+  return same ? path : given;
+}
+
 }  // namespace
 
 std::vector<std::string> files_below(const std::vector<std::string>& paths, Diagnostics& diagnostics) {
   Walk walk{&diagnostics, {}, {}};
   for (const std::string& given : paths) {
-    std::string path = fs::path(given).lexically_normal().string();
-    if (path.size() > 1 && path.ends_with('/')) path.pop_back();
     struct stat about = {};
     if (::stat(given.c_str(), &about) != 0) {
-      if (errno != EACCES) throw Error(given, {}, "cannot be found: " + std::generic_category().message(errno));
-      add_file(walk, path, nullptr);
-    } else if (!S_ISDIR(about.st_mode)) {
+      add_file(walk, given, nullptr);  // reading it says what is the matter; the other paths are worth as much
+      continue;
+    }
+    const std::string path = plain_name(given, about);
+    if (!S_ISDIR(about.st_mode)) {
       add_file(walk, path, &about);
     } else if (walk.folders.insert({about.st_dev, about.st_ino}).second) {
       walk_folder(path, walk);

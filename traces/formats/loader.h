@@ -20,7 +20,7 @@ struct LoadOptions {
   const std::vector<Importer>* formats = nullptr;
 };
 
-// Throws Error only where a given path does not exist. A file that could not be used becomes an Input with a note, and
+// A file that could not be used, or a given path that leads nowhere, becomes an Input with a note, and
 // is counted: "load.unreadable_file" (cannot be opened or read), "load.failed_file" (its reader gave up),
 // "load.unknown_file" (no format fits), "load.compressed_file", "load.empty_file". A file with two names is read once
 // ("load.same_file"). "load.file_cut": a file lost its end while it was read.

@@ -205,15 +205,30 @@ TEST(Loader, UnreadableFileIsNoted) {
   EXPECT_EQ(evidence.diagnostics.count_of("load.unreadable_file"), 1U);
 }
 
-TEST(Loader, AMissingPathIsAnErrorThatNamesIt) {
+TEST(Loader, AMissingPathIsToldAndTheOthersAreRead) {
   const Folder folder;
-  try {
-    load_notes({folder.at("no_such_file")});
-    FAIL() << "a missing path was accepted";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.path(), folder.at("no_such_file"));
-    EXPECT_THAT(error.what(), HasSubstr("cannot be found"));
-  }
+  const std::string there = folder.at("rank_0.log");
+  folder.write("rank_0.log", "note a\n");
+  const std::string nowhere = folder.at("no_such_file");
+  const Evidence evidence = load_notes({nowhere, there});
+  EXPECT_EQ(evidence.events.size(), 1U);
+  ASSERT_EQ(evidence.inputs.size(), 2U);
+  EXPECT_EQ(evidence.inputs[0].path, nowhere);
+  EXPECT_TRUE(evidence.inputs[0].unreadable);
+  EXPECT_THAT(evidence.inputs[0].note, HasSubstr("cannot be found"));
+  EXPECT_EQ(evidence.diagnostics.count_of("load.unreadable_file"), 1U);
+}
+
+TEST(Loader, APathOverALinkIsNotShortened) {
+  const Folder folder;
+  folder.write("far/deep/x.log", "note far\n");
+  folder.write("x.log", "note near\n");
+  fs::create_directory_symlink(folder.at("far/deep"), folder.at("link"));
+  const std::string given = folder.at("link/../deep/x.log");  // there is no "deep" beside the link
+  const Evidence evidence = load_notes({given});
+  ASSERT_EQ(evidence.inputs.size(), 1U);
+  EXPECT_EQ(evidence.inputs[0].path, given);
+  EXPECT_EQ(evidence.events.size(), 1U);
 }
 
 TEST(Loader, LargeFilesAreMappedAndWhole) {
