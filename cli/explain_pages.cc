@@ -1,6 +1,23 @@
 #include "cli/explain_pages.h"
 
+#include <algorithm>
+#include <array>
+
 namespace ddx::cli {
+namespace {
+
+// An analyzer that comes to give one of these takes it from here; a test compares with the analyzers' sources.
+constexpr auto kNotFound = std::to_array<std::string_view>({
+    "p2p-hazard",       "buffer-reuse",      "slow-rank",       "slow-node",      "rank-not-stable", "world-size-units",
+    "local-rank-rule",  "hostfile-fallback", "addr-loopback",   "addr-not-rank0", "port-range",      "rdzv-disagree",
+    "iface-loopback",   "device-ordinal",    "device-count",    "parallel-plan",  "env-value",       "env-conflict",
+    "env-drift",        "env-unknown",       "port-blocked",    "mtu-mismatch",   "clock-skew",      "acs-redirect",
+    "gpu-fault",        "gpu-busy",          "gpu-count",       "disk-low",       "cgroup-limit",    "name-resolution",
+    "trace-cycle",      "sim-stall",         "sim-implausible", "scaling",        "scaling-info",    "scaling-flat",
+    "scaling-negative",
+});
+
+}  // namespace
 
 const std::vector<ExplainSection>& explain_sections() {
   static const std::vector<ExplainSection> kSections{
@@ -16,6 +33,10 @@ const ExplainPage* find_page(std::string_view code) {
     }
   }
   return nullptr;
+}
+
+bool is_found(const ExplainPage& page) {
+  return std::find(kNotFound.begin(), kNotFound.end(), page.code) == kNotFound.end();
 }
 
 }  // namespace ddx::cli

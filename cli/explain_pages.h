@@ -27,6 +27,10 @@ const std::vector<ExplainSection>& explain_sections();
 // Null where no finding has this code.
 const ExplainPage* find_page(std::string_view code);
 
+// Whether an analyzer of this version gives the finding of `page`: some pages say what is known of faults that ddx is
+// yet to find.
+bool is_found(const ExplainPage& page);
+
 ExplainSection collective_pages();
 ExplainSection liveness_pages();
 ExplainSection launch_pages();

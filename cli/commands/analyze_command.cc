@@ -2,7 +2,6 @@
 #include <utility>
 
 #include "analyzers/analyzer.h"
-#include "base/error.h"
 #include "cli/commands/common_options.h"
 #include "cli/commands/registry.h"
 #include "cli/commands/run_programs.h"
@@ -23,13 +22,7 @@ Exit finish(const Report& report, const Options& options, Console& console) {
 }
 
 Exit analyze(const Options& options, Console& console) {
-  Evidence evidence;
-  try {
-    evidence = read_evidence(options.read, options.common, console);
-  } catch (const Error& error) {
-    console.err << "ddx: " << error.what() << '\n';
-    return finish(no_evidence_report("analyze", error.what()), options, console);
-  }
+  Evidence evidence = read_evidence(options.read, options.common, console);
   run_programs(evidence);
   std::vector<Finding> findings = analyzers::analyze(evidence);
   return finish(make_report("analyze", evidence, std::move(findings)), options, console);
@@ -38,7 +31,7 @@ Exit analyze(const Options& options, Console& console) {
 Action prepare(CLI::App& app) {
   auto options = std::make_shared<Options>();
   add_read_options(app, options->read);
-  add_common_options(app, options->common, reporter_names());
+  add_common_options(app, options->common, reporter_names(), true);
   return [options](Console& console) { return analyze(*options, console); };
 }
 

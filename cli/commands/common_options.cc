@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <chrono>
-#include <fstream>
 #include <regex>
 
+#include "cli/commands/output_file.h"
 #include "traces/formats/loader.h"
 
 namespace ddx::cli {
@@ -54,16 +54,19 @@ class Progress {
 
 }  // namespace
 
-void add_common_options(CLI::App& app, CommonOptions& options, const std::vector<std::string>& formats) {
+void add_common_options(CLI::App& app, CommonOptions& options, const std::vector<std::string>& formats, bool judges) {
   options.format = formats.front();
   app.add_option("--format", options.format, "How to answer: " + fmt::format("{}", fmt::join(formats, ", ")))
       ->check(CLI::IsMember(formats))
       ->capture_default_str();
   app.add_option("-o,--output", options.output, "Write the answer to this file instead of standard output");
-  app.add_option("--fail-on", options.fail_on,
-                 "Exit with 1 on findings of this severity or above: error, warning, info, never")
-      ->check(CLI::IsMember(std::vector<std::string>{"error", "warning", "info", "never"}))
-      ->capture_default_str();
+  CLI::Option* fail_on =
+      app.add_option("--fail-on", options.fail_on,
+                     "Exit with 1 on findings of this severity or above: error, warning, info, never")
+          ->check(CLI::IsMember(std::vector<std::string>{"error", "warning", "info", "never"}))
+          ->capture_default_str();
+  // Taken by every command, so that scripts may pass it to all; told only where it does something.
+  if (!judges) fail_on->group("");
   app.add_flag("--no-color", options.no_color, "No colours, even on a terminal (NO_COLOR does the same)");
   app.add_flag("-q,--quiet", options.quiet, "One line a finding");
   app.add_flag("-v,--verbose", options.verbose, "Every finding in full, every piece of evidence");
@@ -84,7 +87,9 @@ Evidence read_evidence(const ReadOptions& read, const CommonOptions& common, Con
   if (!read.rank_from.empty()) options.import.rank_from = rank_pattern(read.rank_from);
   Progress progress(console, !common.quiet);
   options.progress = [&progress](std::size_t done, std::size_t all) { progress.step(done, all); };
-  return formats::load(read.paths, options);
+  Evidence evidence = formats::load(read.paths, options);
+  refuse_evidence(common.output, read.paths, evidence.inputs);
+  return evidence;
 }
 
 std::optional<Severity> threshold(const CommonOptions& options) {
@@ -110,9 +115,7 @@ void write_output(const std::string& text, const CommonOptions& options, Console
     if (!console.out) throw UsageError("the answer could not be written to standard output");
     return;
   }
-  std::ofstream file(options.output, std::ios::binary | std::ios::trunc);
-  file << text << std::flush;
-  if (!file) throw UsageError(fmt::format("the answer could not be written to '{}'", options.output));
+  write_file(options.output, [&text](std::ostream& file) { file << text; });
 }
 
 }  // namespace ddx::cli

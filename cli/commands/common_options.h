@@ -29,8 +29,8 @@ struct CommonOptions {
   bool verbose = false;
 };
 
-// `formats`: the first is the default.
-void add_common_options(CLI::App& app, CommonOptions& options, const std::vector<std::string>& formats);
+// `formats`: the first is the default. `judges`: whether the command has findings to fail on.
+void add_common_options(CLI::App& app, CommonOptions& options, const std::vector<std::string>& formats, bool judges);
 
 // How evidence is to be read.
 struct ReadOptions {
@@ -40,8 +40,8 @@ struct ReadOptions {
 };
 void add_read_options(CLI::App& app, ReadOptions& options);
 
-// Loads, with a line of progress on a terminal once it takes long. Throws UsageError on a bad --rank-from, Error where
-// a path does not exist.
+// Loads, with a line of progress on a terminal once it takes long. Throws UsageError on a bad --rank-from, and
+// where --output names a file of the evidence.
 Evidence read_evidence(const ReadOptions& read, const CommonOptions& common, Console& console);
 
 // nullopt: never.

@@ -1,12 +1,16 @@
 #include <fmt/format.h>
 
-#include <fstream>
+#include <algorithm>
 #include <memory>
+#include <vector>
 
+#include "base/units.h"
 #include "cli/commands/common_options.h"
+#include "cli/commands/output_file.h"
 #include "cli/commands/registry.h"
 #include "cli/report/printable.h"
 #include "traces/formats/ops.h"
+#include "traces/formats/ops_text.h"
 
 namespace ddx::cli {
 namespace {
@@ -23,10 +27,7 @@ void write_trace(const Trace& trace, const CommonOptions& options, Console& cons
     if (!console.out) throw UsageError("the trace could not be written to standard output");
     return;
   }
-  std::ofstream file(options.output, std::ios::binary | std::ios::trunc);
-  formats::write_ops(trace, file);
-  file << std::flush;
-  if (!file) throw UsageError(fmt::format("the trace could not be written to '{}'", options.output));
+  write_file(options.output, [&trace](std::ostream& file) { formats::write_ops(trace, file); });
 }
 
 // What was lost on the way in is missing in what comes out: say so where the result does not.
@@ -38,14 +39,35 @@ void tell_losses(const Evidence& evidence, Console& console) {
   }
 }
 
+// What the notation has no place for.
+void tell_left_out(const Evidence& evidence, std::size_t unwritten, Console& console) {
+  const std::size_t events = evidence.events.size();
+  if (events > 0) {
+    console.err << fmt::format("ddx: {} log event{} left out: {}\n", format_count(events), events == 1 ? "" : "s",
+                               events == 1 ? "it is no operation" : "they are not operations");
+  }
+  if (unwritten > 0) {
+    console.err << fmt::format("ddx: {} record{} left out: no rank is known (--rank-from REGEX says where it stands)\n",
+                               format_count(unwritten), unwritten == 1 ? "" : "s");
+  }
+}
+
+bool can_be_written(const RankRecord& record) {
+  return record.rank && record.rank->value >= 0 &&
+         record.rank->value < static_cast<std::int64_t>(formats::kMaxOpsWorld);
+}
+
 Exit convert(const Options& options, Console& console) {
   if (options.common.output.empty()) {
     throw UsageError("convert needs a place to write to: -o OUT.ops, or -o - for standard output");
   }
   const Evidence evidence = read_evidence(options.read, options.common, console);
   if (!options.common.quiet) tell_losses(evidence, console);
-  if (evidence.trace.ranks.empty()) {
-    console.err << "ddx: nothing to convert: no operations in this evidence\n";
+  const std::vector<RankRecord>& ranks = evidence.trace.ranks;
+  const auto written = static_cast<std::size_t>(std::count_if(ranks.begin(), ranks.end(), can_be_written));
+  if (!options.common.quiet) tell_left_out(evidence, ranks.size() - written, console);
+  if (written == 0) {
+    console.err << "ddx: nothing to convert: no operations of a known rank in this evidence\n";
     return Exit::insufficient;
   }
   write_trace(evidence.trace, options.common, console);
@@ -55,7 +77,7 @@ Exit convert(const Options& options, Console& console) {
 Action prepare(CLI::App& app) {
   auto options = std::make_shared<Options>();
   add_read_options(app, options->read);
-  add_common_options(app, options->common, {"ops"});
+  add_common_options(app, options->common, {"ops"}, false);
   return [options](Console& console) { return convert(*options, console); };
 }
 

@@ -19,13 +19,13 @@ Exit info(const Options& options, Console& console) {
                    ? render_info_json(inventory)
                    : render_info_text(inventory, render.width, render.color, render.quiet, render.verbose),
                options.common, console);
-  return inventory.report.sufficient ? Exit::fine : Exit::insufficient;
+  return inventory.records > 0 || !inventory.events.empty() ? Exit::fine : Exit::insufficient;
 }
 
 Action prepare(CLI::App& app) {
   auto options = std::make_shared<Options>();
   add_read_options(app, options->read);
-  add_common_options(app, options->common, {"text", "json"});
+  add_common_options(app, options->common, {"text", "json"}, false);
   return [options](Console& console) { return info(*options, console); };
 }
 

@@ -71,7 +71,7 @@ constexpr ExplainPage kPages[] = {
     {"slow-node", "warning", "All ranks or links of one node are slow.", "its ranks; the subject is the node",
      "The slow ranks are exactly those of one host.",
      "A link at lower speed, a missing NVLink, a CPU governor, a cooling problem.",
-     "Run ddx doctor there; take the node out and compare.", "Not many slow ranks by chance."},
+     "Take the node out and compare; test its links, clocks and temperatures alone.", "Not many slow ranks by chance."},
     {"desync-cascade", "info", "These other findings follow from that one.", "nobody",
      "The operations involved wait, directly or over other groups, on the cause that is named first.",
      "One cause stops one group, and the groups that share ranks with it stop one after another.",

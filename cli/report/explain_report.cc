@@ -19,7 +19,8 @@ Json json_of(const ExplainPage& page) {
           {"how_to_know", page.how_to_know},
           {"usual_causes", page.usual_causes},
           {"what_to_do", page.what_to_do},
-          {"what_it_is_not", page.what_it_is_not}};
+          {"what_it_is_not", page.what_it_is_not},
+          {"found_by_this_version", is_found(page)}};
 }
 
 }  // namespace
@@ -27,6 +28,7 @@ Json json_of(const ExplainPage& page) {
 std::string explain_page_text(const ExplainPage& page, const RenderOptions& options) {
   Page out(options.width, options.color);
   out.paragraph(page.code, kTextColumn, page.meaning, Style::bold);
+  if (!is_found(page)) out.paragraph("", kTextColumn, "This version of ddx does not find it: the page is for reading.");
   if (options.quiet) return out.take();
   out.blank();
   out.paragraph("  severity", kTextColumn, page.severity, Style::dim);
@@ -46,7 +48,9 @@ std::string explain_list_text(const RenderOptions& options) {
     out.blank();
     out.paragraph("", 0, section.title, Style::plain, Style::bold);
     for (const ExplainPage& page : section.pages) {
-      out.paragraph(fmt::format("  {}", page.code), kCodeColumn, options.quiet ? "" : page.meaning);
+      std::string text(options.quiet ? "" : page.meaning);
+      if (!is_found(page)) text += fmt::format("{}[not found by this version]", text.empty() ? "" : " ");
+      out.paragraph(fmt::format("  {}", page.code), kCodeColumn, text);
     }
   }
   out.blank();

@@ -1,6 +1,7 @@
 // Workflow commands of GitHub Actions: one annotation a finding.
 #include <fmt/format.h>
 
+#include "cli/report/findings.h"
 #include "cli/report/printable.h"
 #include "cli/report/reporter.h"
 
@@ -41,14 +42,23 @@ std::string_view level_of(Severity severity) {
   return "notice";
 }
 
-std::string annotation(const Finding& finding, const RenderOptions& options) {
+std::string who_of(const Finding& finding, const Blame& blame) {
+  std::string text;
+  if (!finding.ranks.empty()) text += "\nat fault: " + finding.ranks.label();
+  if (const RankSet waiting = blame.waiting(finding); !waiting.empty()) text += "\nwaiting: " + waiting.label();
+  return text;
+}
+
+std::string annotation(const Finding& finding, const Report& report, const Blame& blame, const RenderOptions& options) {
   std::string properties;
-  if (!finding.evidence.empty() && !finding.evidence.front().path.empty()) {
-    properties += "file=" + escape_property(finding.evidence.front().path) + ',';
-    if (finding.evidence.front().line) properties += fmt::format("line={},", *finding.evidence.front().line);
+  const FindingPlace place = place_of(finding, report);
+  if (!place.path.empty()) {
+    properties += "file=" + escape_property(place.path) + ',';
+    if (place.line && *place.line > 0) properties += fmt::format("line={},", *place.line);
   }
-  properties += "title=" + escape_property("ddx: " + finding.code);
-  std::string message = printable_line(finding.summary);
+  properties +=
+      "title=" + escape_property(fmt::format("ddx: {} [{} confidence]", finding.code, name_of(finding.confidence)));
+  std::string message = printable_line(finding.summary) + who_of(finding, blame);
   if (!options.quiet) {
     for (const std::string& part : {finding.explanation, finding.advice}) {
       if (!part.empty()) message += '\n' + printable_lines(part);
@@ -58,15 +68,26 @@ std::string annotation(const Finding& finding, const RenderOptions& options) {
   return fmt::format("::{} {}::{}\n", level_of(finding.severity), properties, escape_data(message));
 }
 
+// What could not be read or used is told where nobody looks into a report.
+std::string annotation(const Diagnostic& diagnostic) {
+  return fmt::format("::warning title={}::{}\n", escape_property("ddx: " + diagnostic.name),
+                     escape_data(fmt::format("{} x: {}", diagnostic.count, printable_line(diagnostic.detail))));
+}
+
 }  // namespace
 
 std::string render_github(const Report& report, const RenderOptions& options) {
+  const Blame blame(report.findings);
   std::string out;
-  for (const Finding& finding : report.findings) out += annotation(finding, options);
+  for (const Finding& finding : report.findings) out += annotation(finding, report, blame, options);
   if (!report.sufficient) {
-    out += fmt::format("::warning title=ddx {}::the evidence does not suffice to judge\n", report.command);
+    out += fmt::format("::warning title=ddx {}::{}\n", report.command,
+                       escape_data("the evidence does not suffice to judge: " + printable_line(report.reason)));
   } else if (report.findings.empty()) {
     out += fmt::format("::notice title=ddx {}::nothing wrong found\n", report.command);
+  }
+  for (const Diagnostic& diagnostic : report.diagnostics) {
+    if (is_loud(diagnostic)) out += annotation(diagnostic);
   }
   return out;
 }

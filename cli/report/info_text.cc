@@ -2,8 +2,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <vector>
 
 #include "base/units.h"
+#include "cli/report/findings.h"
+#include "cli/report/group_sets.h"
 #include "cli/report/inventory.h"
 #include "cli/report/printable.h"
 #include "cli/report/text_layout.h"
@@ -11,8 +14,9 @@
 namespace ddx::cli {
 namespace {
 
-constexpr std::size_t kGroups = 12;    // described one by one, unless verbose
-constexpr std::size_t kSequences = 6;  // ranges of one group, unless verbose
+constexpr std::size_t kGroups = 12;      // described one by one, unless verbose
+constexpr std::size_t kFewestAlike = 3;  // groups that are alike are told as one from here on, unless verbose
+constexpr std::size_t kSequences = 6;    // ranges of one group, unless verbose
 constexpr std::size_t kNamedFiles = 5;
 constexpr std::size_t kNamedHosts = 16;
 constexpr std::size_t kColumn = 14;
@@ -59,20 +63,43 @@ class InfoPage {
       if (!count.ranks.empty()) text += " (" + count.ranks.label() + ")";
     }
     row("files", text);
-    std::string notes;
-    std::size_t shown = 0, hidden = 0;
+    std::vector<const ReportInput*> unread, unknown, partial;
+    std::size_t empty = 0, launch = 0;
     for (const ReportInput& input : report_.inputs) {
-      if (input.note.empty()) continue;
-      if (!verbose_ && shown == kNamedFiles) {
-        ++hidden;
-        continue;
+      if (is_empty_file(input)) {
+        ++empty;
+      } else if (input.unreadable) {
+        unread.push_back(&input);
+      } else if (input.format == "unknown") {
+        unknown.push_back(&input);
+      } else if (describes_launch(input)) {
+        ++launch;
+      } else if (!input.note.empty()) {
+        partial.push_back(&input);
       }
-      ++shown;
-      notes += fmt::format("{}{}: {}", notes.empty() ? "" : "\n", printable_line(input.path),
-                           shortened(printable_line(input.note), 200));
     }
-    if (hidden > 0) notes += fmt::format("\n... and {} (--verbose shows them)", counted(hidden, "more", "more"));
-    if (!notes.empty()) row("not whole", notes);
+    notes("unreadable", unread);
+    notes("not whole", partial);
+    notes("left out", unknown);
+    if (empty > 0) row("empty", counted(empty, "file", "files"));
+    if (launch > 0) {
+      row("launch", counted(launch, "file describes", "files describe") + " it; this version does not judge that");
+    }
+  }
+
+  // What is the matter with each of `inputs`.
+  void notes(std::string_view label, const std::vector<const ReportInput*>& inputs) {
+    if (inputs.empty()) return;
+    const std::size_t shown = verbose_ ? inputs.size() : std::min(inputs.size(), kNamedFiles);
+    std::string text;
+    for (std::size_t i = 0; i < shown; ++i) {
+      text += fmt::format("{}{}: {}", i == 0 ? "" : "\n", printable_line(inputs[i]->path),
+                          shortened(printable_line(inputs[i]->note), 200));
+    }
+    if (shown < inputs.size()) {
+      text += fmt::format("\n... and {} more (--verbose shows them)", format_count(inputs.size() - shown));
+    }
+    row(label, text);
   }
 
   void ranks() {
@@ -134,20 +161,34 @@ class InfoPage {
     return text;
   }
 
-  void group(const GroupInventory& group) {
-    page_.blank();
+  std::string title_of(const GroupInventory& group) const {
     std::string title = printable_line(group.name);
     if (!group.description.empty() && group.description != group.name)
       title += " (" + printable_line(group.description) + ")";
-    row("group", title);
-    std::string members = group.size ? counted(*group.size, "member", "members") : "size not recorded";
-    if (!group.members.empty()) members += ": " + group.members.text();
-    const RankSet unseen = group.members.without(group.seen);
+    return title;
+  }
+
+  void group(const GroupSet& set) {
+    const GroupInventory& all = set.together;
+    const GroupInventory& first = *set.groups.front();
+    const bool many = set.groups.size() > 1;
+    page_.blank();
+    if (many) {
+      std::string text = fmt::format("{} alike, such as {}", format_count(set.groups.size()), title_of(first));
+      if (!first.members.empty()) text += ": " + first.members.text();
+      row("groups", text);
+    } else {
+      row("group", title_of(first));
+    }
+    std::string members = all.size ? counted(*all.size, "member", "members") : "size not recorded";
+    if (many && all.size) members += " each";
+    if (!all.members.empty()) members += (many ? ", in all: " : ": ") + all.members.text();
+    const RankSet unseen = all.members.without(all.seen);
     if (!unseen.empty()) members += fmt::format("; no record of {}", unseen.text());
     row("  members", members);
-    row("  operations", group.operations.empty() ? "none recorded" : counts_text(group.operations));
-    if (!group.states.empty()) row("  states", counts_text(group.states));
-    if (!group.sequences.empty()) row("  sequence", sequences_of(group));
+    row("  operations", all.operations.empty() ? "none recorded" : counts_text(all.operations));
+    if (!all.states.empty()) row("  states", counts_text(all.states));
+    if (!all.sequences.empty()) row("  sequence", sequences_of(all));
   }
 
   void groups() {
@@ -156,12 +197,16 @@ class InfoPage {
     row("operations", fmt::format("{} in {}, {}", format_count(inventory_.operations),
                                   counted(inventory_.records, "record", "records"),
                                   counted(inventory_.groups.size(), "group", "groups")));
-    const std::size_t shown = verbose_ ? inventory_.groups.size() : std::min(inventory_.groups.size(), kGroups);
-    for (std::size_t i = 0; i < shown; ++i) group(inventory_.groups[i]);
-    if (shown < inventory_.groups.size()) {
+    const std::vector<GroupSet> sets =
+        group_sets(inventory_.groups, verbose_ ? inventory_.groups.size() + 1 : kFewestAlike);
+    const std::size_t shown = verbose_ ? sets.size() : std::min(sets.size(), kGroups);
+    for (std::size_t i = 0; i < shown; ++i) group(sets[i]);
+    std::size_t hidden = 0;
+    for (std::size_t i = shown; i < sets.size(); ++i) hidden += sets[i].groups.size();
+    if (hidden > 0) {
       page_.blank();
       page_.paragraph("", 0,
-                      fmt::format("... and {} more groups (--verbose shows them)", inventory_.groups.size() - shown));
+                      fmt::format("... and {} (--verbose shows them)", counted(hidden, "more group", "more groups")));
     }
   }
 

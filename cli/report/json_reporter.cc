@@ -36,6 +36,7 @@ std::string render_json(const Report& report, const RenderOptions&) {
   out["schema"] = "ddx.report/1";
   out["command"] = report.command;
   out["verdict"] = name_of(report.verdict);
+  if (!report.reason.empty()) out["reason"] = report.reason;
   add_what_was_read(out, report);
   out["findings"] = json_list(report.findings, [](const Finding& finding) { return json_of(finding); });
   add_diagnostics(out, report);

@@ -12,7 +12,7 @@ bool is_simple(const Json& value) {
          std::all_of(value.begin(), value.end(), [](const Json& item) { return !item.is_structured(); });
 }
 
-std::string scalar_text(const Json& value) { return value.dump(-1, ' ', false, Json::error_handler_t::replace); }
+std::string scalar_text(const Json& value) { return value.dump(-1, ' ', true, Json::error_handler_t::replace); }
 
 // Reports nest a few levels by their own schema, never by input: recursion is bounded.
 void append(std::string& out, const Json& value, std::size_t level) {

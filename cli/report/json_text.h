@@ -10,7 +10,8 @@ namespace ddx::cli {
 
 using Json = nlohmann::ordered_json;
 
-// Ends with a line break. Bytes that are no UTF-8 are replaced; throws nothing on them.
+// ASCII alone, so that a terminal shows it as it is: all else is written \uXXXX. Ends with a line break. Bytes that are
+// no UTF-8 are replaced; throws nothing on them.
 std::string json_text(const Json& value);
 Json rank_list(const RankSet& ranks);
 

@@ -3,11 +3,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "cli/report/sufficiency.h"
+
 namespace ddx::cli {
 namespace {
-
-// Above this a stated world size is not spelt out rank by rank: a corrupt number must not cost gigabytes.
-constexpr std::uint32_t kMaxWorld = 4'000'000;
 
 RankSet ranks_seen(const Evidence& evidence) {
   std::vector<RankId> seen;
@@ -19,18 +18,6 @@ RankSet ranks_seen(const Evidence& evidence) {
     if (event.rank && (seen.empty() || seen.back() != *event.rank)) seen.push_back(*event.rank);
   }
   return RankSet(std::move(seen));
-}
-
-RankSet ranks_expected(const Trace& trace) {
-  std::vector<RankId> expected;
-  for (const Communicator& comm : trace.communicators()) {
-    expected.insert(expected.end(), comm.members.begin(), comm.members.end());
-  }
-  RankSet all(std::move(expected));
-  if (trace.world_size && *trace.world_size > 0 && *trace.world_size <= kMaxWorld) {
-    all.insert(RankSet::range(RankId(0), RankId(std::int64_t{*trace.world_size} - 1)));
-  }
-  return all;
 }
 
 Verdict verdict_of(const Report& report) {
@@ -59,15 +46,10 @@ Report make_report(std::string command, const Evidence& evidence, std::vector<Fi
   report.ranks_absent = ranks_expected(evidence.trace).without(report.ranks_seen);
   report.findings = std::move(findings);
   report.diagnostics = evidence.diagnostics.entries();
-  report.sufficient = !evidence.trace.ranks.empty() || !evidence.events.empty() || !report.findings.empty();
+  report.reason = why_insufficient(evidence, report.findings);
+  report.sufficient = report.reason.empty();
   report.verdict = verdict_of(report);
   return report;
-}
-
-Report no_evidence_report(std::string command, const std::string& why) {
-  Evidence none;
-  none.diagnostics.count("load.no_evidence", DiagnosticSeverity::error, why);
-  return make_report(std::move(command), none, {});
 }
 
 bool fails(const Report& report, std::optional<Severity> threshold) {

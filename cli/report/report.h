@@ -27,7 +27,8 @@ struct ReportInput {
 struct Report {
   std::string command;
   Verdict verdict = Verdict::clean;
-  bool sufficient = true;  // false: there was nothing to judge
+  bool sufficient = true;  // false: the evidence does not allow to say that nothing is wrong
+  std::string reason;      // why not, as half a sentence; empty where `sufficient`
   std::vector<ReportInput> inputs;
   std::optional<std::uint32_t> world_size;  // as stated by the evidence
   RankSet ranks_seen;                       // those with any evidence of their own
@@ -37,9 +38,6 @@ struct Report {
 };
 
 Report make_report(std::string command, const Evidence& evidence, std::vector<Finding> findings);
-
-// A report that says why there was nothing to judge.
-Report no_evidence_report(std::string command, const std::string& why);
 
 // Whether a finding is at or above `threshold`; never where that is absent.
 bool fails(const Report& report, std::optional<Severity> threshold);

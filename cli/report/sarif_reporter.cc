@@ -1,9 +1,12 @@
 // SARIF 2.1.0 (OASIS), as code hosts and editors take it.
 #include <fmt/format.h>
 
+#include <cstdint>
 #include <map>
+#include <optional>
 
 #include "cli/explain_pages.h"
+#include "cli/report/findings.h"
 #include "cli/report/json_text.h"
 #include "cli/report/reporter.h"
 
@@ -43,12 +46,25 @@ std::string uri_of(std::string_view path) {
   return out;
 }
 
-Json location_of(const EvidenceLine& line) {
-  Json physical{{"artifactLocation", {{"uri", uri_of(line.path)}}}};
-  if (line.line && *line.line > 0) physical["region"] = {{"startLine", *line.line}};
+Json location_of(const std::string& path, std::optional<std::uint64_t> line, const std::string& text) {
+  Json physical{{"artifactLocation", {{"uri", uri_of(path)}}}};
+  if (line && *line > 0) physical["region"] = {{"startLine", *line}};
   Json out{{"physicalLocation", std::move(physical)}};
-  if (!line.text.empty()) out["message"] = {{"text", line.text}};
+  if (!text.empty()) out["message"] = {{"text", text}};
   return out;
+}
+
+// One place, at which tools show the result, and what was seen elsewhere.
+void add_locations(Json& result, const Finding& finding, const Report& report) {
+  const FindingPlace place = place_of(finding, report);
+  if (place.path.empty()) return;
+  result["locations"] = Json::array({location_of(place.path, place.line, place.text)});
+  Json related = Json::array();
+  for (const EvidenceLine& line : finding.evidence) {
+    const bool shown = line.path == place.path && line.line == place.line && line.text == place.text;
+    if (!line.path.empty() && !shown) related.push_back(location_of(line.path, line.line, line.text));
+  }
+  if (!related.empty()) result["relatedLocations"] = std::move(related);
 }
 
 // The codes that the report uses, in order of first use.
@@ -72,7 +88,7 @@ Rules rules_of(const Report& report) {
   return rules;
 }
 
-Json result_of(const Finding& finding, const Rules& rules) {
+Json result_of(const Finding& finding, const Report& report, const Rules& rules) {
   std::string text = finding.summary;
   for (const std::string& part : {finding.explanation, finding.advice}) {
     if (!part.empty()) text += '\n' + part;
@@ -82,11 +98,7 @@ Json result_of(const Finding& finding, const Rules& rules) {
            {"ruleIndex", rules.index.at(finding.code)},
            {"level", level_of(finding.severity)},
            {"message", {{"text", std::move(text)}}}};
-  Json locations = Json::array();
-  for (const EvidenceLine& line : finding.evidence) {
-    if (!line.path.empty()) locations.push_back(location_of(line));
-  }
-  if (!locations.empty()) out["locations"] = std::move(locations);
+  add_locations(out, finding, report);
   out["properties"] = {{"confidence", name_of(finding.confidence)},
                        {"ranks", rank_list(finding.ranks)},
                        {"victims", rank_list(finding.victims)},
@@ -102,6 +114,11 @@ Json invocation_of(const Report& report) {
          {"level", level_of(diagnostic.severity)},
          {"message", {{"text", fmt::format("{} times, first: {}", diagnostic.count, diagnostic.detail)}}}});
   }
+  if (!report.sufficient) {
+    notifications.push_back({{"descriptor", {{"id", "evidence.insufficient"}}},
+                             {"level", "error"},
+                             {"message", {{"text", "the evidence does not suffice to judge: " + report.reason}}}});
+  }
   Json out{{"executionSuccessful", report.sufficient}};
   if (!notifications.empty()) out["toolExecutionNotifications"] = std::move(notifications);
   return out;
@@ -112,7 +129,7 @@ Json invocation_of(const Report& report) {
 std::string render_sarif(const Report& report, const RenderOptions&) {
   const Rules rules = rules_of(report);
   Json results = Json::array();
-  for (const Finding& finding : report.findings) results.push_back(result_of(finding, rules));
+  for (const Finding& finding : report.findings) results.push_back(result_of(finding, report, rules));
   Json driver{{"name", "ddx"}, {"version", DDX_VERSION}, {"rules", rules.list}};
   Json run;
   run["tool"] = {{"driver", std::move(driver)}};

@@ -86,7 +86,7 @@ void Page::paragraph(std::string_view label, std::size_t indent, std::string_vie
       const std::size_t used = first ? label_columns : 0;
       // A label that fills its column still stands apart from the text.
       text_.append(used < indent ? indent - used : (used > 0 ? 1 : 0), ' ');
-      put(line, text_style);
+      put(used > 0 ? line : inert_line(line), text_style);
     }
     text_ += '\n';
     first = false;

@@ -15,7 +15,8 @@ class Page {
   Page(std::size_t width, bool color) : width_(width), color_(color) {}
 
   // `label`, then `text` wrapped, its further lines under the first: all text begins in column `indent`. Line breaks in
-  // `text` are kept; its lines that begin with a space are tables or pictures and are not wrapped.
+  // `text` are kept; its lines that begin with a space are tables or pictures and are not wrapped. No line comes out as
+  // a command to the program that reads them (inert_line()).
   void paragraph(std::string_view label, std::size_t indent, std::string_view text, Style label_style = Style::plain,
                  Style text_style = Style::plain);
   void blank();  // one blank line, never two, none at the top

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 
 #include "base/units.h"
+#include "cli/report/findings.h"
 #include "cli/report/printable.h"
 #include "cli/report/reporter.h"
 #include "cli/report/text_layout.h"
@@ -17,6 +19,9 @@ constexpr std::size_t kFullFindings = 20;      // beyond them findings are count
 constexpr std::size_t kEvidenceLines = 4;      // a finding, unless verbose
 constexpr std::size_t kExplanationLines = 40;  // a finding, unless verbose
 constexpr std::size_t kNamedFiles = 5;
+constexpr std::size_t kFewestAlike = 3;  // findings that say the same are told as one from here on
+constexpr std::size_t kAlikeLines = 16;
+constexpr std::size_t kAlikeColumns = 160;
 constexpr std::size_t kEvidenceColumns = 300;
 constexpr std::size_t kDetail = 9;  // column of a detail's text
 
@@ -60,12 +65,12 @@ std::string what_of(const Finding& finding) {
   return text;
 }
 
-std::string who_of(const Finding& finding) {
+std::string who_of(const Finding& finding, const Blame& blame) {
   std::string text;
   if (!finding.ranks.empty()) text = finding.ranks.label();
-  if (!finding.victims.empty()) {
+  if (const RankSet waiting = blame.waiting(finding); !waiting.empty()) {
     if (!text.empty()) text += "; ";
-    text += finding.victims.label() + (finding.victims.size() == 1 ? " waits" : " wait");
+    text += waiting.label(8) + (waiting.size() == 1 ? " waits" : " wait");
   }
   return text;
 }
@@ -102,10 +107,10 @@ std::string seen_of(const Finding& finding, bool verbose) {
   return text;
 }
 
-void in_full(Page& page, const Finding& finding, bool verbose) {
+void in_full(Page& page, const Finding& finding, const Blame& blame, bool verbose) {
   headline(page, finding);
   detail(page, "what", what_of(finding));
-  detail(page, "who", who_of(finding));
+  detail(page, "who", who_of(finding, blame));
   detail(page, "why", why_of(finding, verbose));
   detail(page, "seen", seen_of(finding, verbose));
   detail(page, "do", printable_lines(finding.advice));
@@ -117,10 +122,39 @@ void in_short(Page& page, const Finding& finding) {
   detail(page, "do", printable_lines(finding.advice));
 }
 
+// "group tp1, seq 11: rank 9": what one finding has of its own, where others say the same.
+std::string own_of(const Finding& finding) {
+  std::string text = fmt::format("{}", fmt::join(finding.subjects, ", "));
+  if (!finding.ranks.empty()) text += (text.empty() ? "" : ": ") + finding.ranks.label(8);
+  return shortened(printable_line(text.empty() ? finding.summary : text), kAlikeColumns);
+}
+
+// What follows the first of a set of findings that say the same.
+void show_alike(Page& page, const std::vector<Finding>& findings, const std::vector<std::size_t>& set, bool quiet) {
+  const Finding& first = findings[set.front()];
+  std::vector<RankId> ranks;
+  std::string own;
+  const std::size_t shown = std::min(set.size(), 1 + kAlikeLines);
+  for (std::size_t i = 1; i < set.size(); ++i) {
+    const Finding& finding = findings[set[i]];
+    ranks.insert(ranks.end(), finding.ranks.begin(), finding.ranks.end());
+    if (i < shown) own += (i == 1 ? "" : "\n") + own_of(finding);
+  }
+  if (shown < set.size()) {
+    own += fmt::format("\n... and {} more (--verbose shows all in full)", format_count(set.size() - shown));
+  }
+  std::string text = fmt::format("{} more like this one ({})", format_count(set.size() - 1), first.code);
+  const RankSet culprits(std::move(ranks));
+  if (!culprits.empty()) text += ": " + culprits.label(8);
+  if (!quiet) page.blank();
+  headline(page, label_of(first.severity), style_of(first.severity), text);
+  if (!quiet) detail(page, "each", own);
+}
+
 // "3 more of mismatch-size, 1 more of dead-rank".
-void count_rest(Page& page, const std::vector<Finding>& findings, std::size_t from) {
+void count_rest(Page& page, const std::vector<Finding>& findings, const std::vector<std::vector<std::size_t>>& sets) {
   std::map<std::string, std::size_t> codes;
-  for (std::size_t i = from; i < findings.size(); ++i) ++codes[findings[i].code];
+  for (std::size_t i = kFullFindings; i < sets.size(); ++i) codes[findings[sets[i].front()].code] += sets[i].size();
   std::string text;
   for (const auto& [code, count] : codes) {
     text += fmt::format("{}{} of {}", text.empty() ? "" : ", ", format_count(count), printable_line(code));
@@ -129,48 +163,96 @@ void count_rest(Page& page, const std::vector<Finding>& findings, std::size_t fr
   page.paragraph("And more:", 10, text + " (--verbose shows them)");
 }
 
+// Sets of findings to show in one place: those that say the same, where that makes it shorter.
+std::vector<std::vector<std::size_t>> sets_to_show(const std::vector<Finding>& findings, bool verbose) {
+  std::vector<std::vector<std::size_t>> sets;
+  for (std::vector<std::size_t>& set : alike(findings)) {
+    if (!verbose && set.size() >= kFewestAlike) {
+      sets.push_back(std::move(set));
+    } else {
+      for (const std::size_t i : set) sets.push_back({i});
+    }
+  }
+  std::sort(sets.begin(), sets.end());
+  return sets;
+}
+
 void show_findings(Page& page, const Report& report, const RenderOptions& options) {
   const std::vector<Finding>& findings = report.findings;
-  const std::size_t shown = options.verbose ? findings.size() : std::min(findings.size(), kFullFindings);
+  const Blame blame(findings);
+  const std::vector<std::vector<std::size_t>> sets = sets_to_show(findings, options.verbose);
+  const std::size_t shown = options.verbose ? sets.size() : std::min(sets.size(), kFullFindings);
   Severity worst = Severity::info;
   for (const Finding& finding : findings) worst = std::max(worst, finding.severity);
   for (std::size_t i = 0; i < shown; ++i) {
+    const Finding& finding = findings[sets[i].front()];
+    if (!options.quiet) page.blank();
     if (options.quiet) {
-      headline(page, findings[i]);
-      continue;
-    }
-    page.blank();
-    if (options.verbose || findings[i].severity == worst) {
-      in_full(page, findings[i], options.verbose);
+      headline(page, finding);
+    } else if (options.verbose || finding.severity == worst) {
+      in_full(page, finding, blame, options.verbose);
     } else {
-      in_short(page, findings[i]);
+      in_short(page, finding);
     }
+    if (sets[i].size() > 1) show_alike(page, findings, sets[i], options.quiet);
   }
-  if (shown < findings.size()) count_rest(page, findings, shown);
+  if (shown < sets.size()) count_rest(page, findings, sets);
 }
 
-void show_no_finding(Page& page, const Report& report) {
-  if (!report.sufficient) {
-    headline(page, "INCONCLUSIVE", Style::yellow,
-             "the evidence does not suffice to judge: nothing in it speaks of a job");
-    return;
-  }
+void show_insufficient(Page& page, const Report& report) {
+  if (report.sufficient) return;
+  headline(page, "INCONCLUSIVE", Style::yellow, "the evidence does not suffice to judge: " + report.reason);
+}
+
+void show_clean(Page& page, const Report& report) {
+  if (!report.sufficient || !report.findings.empty()) return;
   std::string of;
   if (!report.ranks_seen.empty()) of = " of " + counted(report.ranks_seen.size(), "rank", "ranks");
   headline(page, "CLEAN", Style::green, "nothing wrong found in the evidence" + of);
 }
 
-// "3 files of no format that ddx knows: a, b, c".
-void list_files(Page& page, const std::vector<const ReportInput*>& files, std::string_view what, bool notes, bool all) {
+// "3 files left out: a, b, c". `what`: of one file, of many.
+void list_files(Page& page, const std::vector<const ReportInput*>& files, std::array<std::string_view, 2> what,
+                bool notes, bool all) {
   if (files.empty()) return;
   const std::size_t shown = all ? files.size() : std::min(files.size(), kNamedFiles);
-  std::string text = counted(files.size(), "file", "files") + std::string(what);
+  std::string text = counted(files.size(), what[0], what[1]);
   for (std::size_t i = 0; i < shown; ++i) {
     text += (i == 0 ? " " : ", ") + printable_line(files[i]->path);
     if (notes && !files[i]->note.empty()) text += " (" + shortened(printable_line(files[i]->note), 120) + ")";
   }
   if (shown < files.size()) text += fmt::format(", and {} more", format_count(files.size() - shown));
   page.paragraph("  -", 4, text);
+}
+
+// What was not used, by what is the matter with it.
+void show_files(Page& page, const Report& report, bool all) {
+  std::vector<const ReportInput*> unreadable, unknown, partial, launch, empty;
+  for (const ReportInput& input : report.inputs) {
+    if (input.unreadable) {
+      unreadable.push_back(&input);
+    } else if (is_empty_file(input)) {
+      empty.push_back(&input);
+    } else if (input.format == "unknown") {
+      unknown.push_back(&input);
+    } else if (describes_launch(input)) {
+      launch.push_back(&input);
+    } else if (!input.note.empty()) {
+      partial.push_back(&input);
+    }
+  }
+  list_files(page, unreadable, {"file that could not be read:", "files that could not be read:"}, true, all);
+  list_files(page, partial, {"file read in part:", "files read in part:"}, true, all);
+  list_files(page, unknown, {"file left out:", "files left out:"}, true, all);
+  list_files(page, launch,
+             {"file that describes the launch, which this version does not judge:",
+              "files that describe the launch, which this version does not judge:"},
+             false, all);
+  if (all) {
+    list_files(page, empty, {"empty file:", "empty files:"}, false, all);
+  } else if (!empty.empty()) {
+    page.paragraph("  -", 4, counted(empty.size(), "empty file", "empty files"));
+  }
 }
 
 // Diagnostics of the loader are told as lists of files.
@@ -187,26 +269,9 @@ void show_holes(Page& page, const Report& report, const RenderOptions& options) 
     if (report.world_size) text += fmt::format(" of {}", format_count(*report.world_size));
     holes.paragraph("  -", 4, text);
   }
-  std::vector<const ReportInput*> unreadable, unknown, partial, left;
-  for (const ReportInput& input : report.inputs) {
-    if (input.unreadable) {
-      unreadable.push_back(&input);
-    } else if (input.format == "unknown") {
-      unknown.push_back(&input);
-    } else if (input.format == "launch") {
-      left.push_back(&input);
-    } else if (!input.note.empty()) {
-      partial.push_back(&input);
-    }
-  }
-  list_files(holes, unreadable, " that could not be read:", true, options.verbose);
-  list_files(holes, partial, " read in part:", true, options.verbose);
-  list_files(holes, unknown, " left out:", true, options.verbose);
-  list_files(holes, left, " that describe the launch, left for 'ddx check':", false, options.verbose);
+  show_files(holes, report, options.verbose);
   for (const Diagnostic& diagnostic : report.diagnostics) {
-    const bool loud =
-        diagnostic.severity == DiagnosticSeverity::data_loss || diagnostic.severity == DiagnosticSeverity::error;
-    if (told_as_files(diagnostic) || (!loud && !options.verbose)) continue;
+    if (told_as_files(diagnostic) || (!is_loud(diagnostic) && !options.verbose)) continue;
     holes.paragraph("  -", 4,
                     fmt::format("{} x {}: {}", format_count(diagnostic.count), printable_line(diagnostic.name),
                                 shortened(printable_line(diagnostic.detail), kEvidenceColumns)));
@@ -240,8 +305,9 @@ void show_foot(Page& page, const Report& report) {
 
 std::string render_text(const Report& report, const RenderOptions& options) {
   Page page(options.width, options.color);
+  show_insufficient(page, report);
   show_findings(page, report, options);
-  if (report.findings.empty()) show_no_finding(page, report);
+  show_clean(page, report);
   if (options.quiet) return page.take();
   show_holes(page, report, options);
   show_foot(page, report);

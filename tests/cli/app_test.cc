@@ -151,9 +151,57 @@ TEST_F(App, NoEvidenceIsThreeAndStillAReport) {
     EXPECT_EQ(report["schema"], "ddx.report/1");
     EXPECT_EQ(report["verdict"], "inconclusive");
   }
-  EXPECT_THAT(ddx({"analyze", path("missing")}).err, HasSubstr("cannot be found"));
+  EXPECT_THAT(ddx({"analyze", path("missing"), "--quiet"}).out, HasSubstr("missing: cannot be found:"));
+  EXPECT_THAT(ddx({"analyze", path("missing"), "--format", "github"}).out, HasSubstr("::warning title=ddx%3A load."));
   EXPECT_EQ(ddx({"info", path("missing")}).status, 3);
   EXPECT_EQ(ddx({"convert", path("in"), "-o", "-"}).status, 3);
+}
+
+TEST_F(App, AMissingPathHidesNothing) {
+  const std::string bad = write("bad.ops", kInverted);
+  const Answer answer = ddx({"analyze", path("missing"), bad, "--format", "json"});
+  EXPECT_EQ(answer.status, 1);
+  const json report = json::parse(answer.out);
+  EXPECT_EQ(report["findings"][0]["code"], "order-cross-group");
+  EXPECT_EQ(report["inputs"].size(), 2U);
+  const auto lost = [](const json& d) { return d["name"] == "load.unreadable_file" && d["severity"] == "data-loss"; };
+  EXPECT_TRUE(std::any_of(report["diagnostics"].begin(), report["diagnostics"].end(), lost));
+  EXPECT_EQ(ddx({"info", path("missing"), bad}).status, 0);
+  EXPECT_EQ(ddx({"convert", path("missing"), bad, "-o", "-"}).status, 0);
+}
+
+TEST_F(App, ControlBytesInAPathReachNoStream) {
+  for (const char* command : {"analyze", "info", "convert"}) {
+    const Answer answer = ddx({command, path("no\x1b[31mpath\n::error::x"), "-o", "-"});
+    EXPECT_EQ(answer.status, 3) << command;
+    EXPECT_EQ((answer.out + answer.err).find('\x1b'), std::string::npos) << command;
+    EXPECT_EQ(workflow_command(answer.out + answer.err), "") << command;
+  }
+}
+
+// Nothing was judged here, so nothing may be called clean.
+TEST_F(App, WhatProvesNothingIsInconclusive) {
+  const std::string whole = dump("pg", "a.py");
+  const std::string cases[] = {
+      write("progress.log", "[rank0]: step 1 loss 2\n"),
+      write("env.csv", "host,RANK,WORLD_SIZE,LOCAL_RANK\nnode-a,0,2,0\nnode-a,1,2,1\n"),
+      write("hosts.csv", "rank,host,ip\n0,node-a,192.0.2.1\n"),
+      write("job.sh", "torchrun --nproc_per_node 4 train.py\n"),
+      write("one/rank_0.json", whole),  // of two
+      write("cut/rank_0.json", whole.substr(0, whole.size() / 2)),
+      write("void.log", ""),
+      write("deep.ops", "world 4096\nrepeat 1000000\n0-4095 barrier pg0\nend\n"),
+  };
+  for (const std::string& file : cases) {
+    const Answer answer = ddx({"analyze", file, "--format", "json"});
+    EXPECT_EQ(answer.status, 3) << file << '\n' << answer.out;
+    const json report = json::parse(answer.out);
+    EXPECT_EQ(report["verdict"], "inconclusive") << file;
+    EXPECT_THAT(ddx({"analyze", file}).out, StartsWith("INCONCLUSIVE  the evidence does not suffice to judge: "))
+        << file;
+  }
+  EXPECT_THAT(ddx({"analyze", path("deep.ops"), "--quiet"}).out, HasSubstr("too many to judge"));
+  EXPECT_THAT(ddx({"analyze", path("job.sh")}).out, testing::Not(HasSubstr("ddx check"))) << "there is no such command";
 }
 
 TEST_F(App, OutputGoesToTheFile) {
@@ -162,6 +210,75 @@ TEST_F(App, OutputGoesToTheFile) {
   EXPECT_EQ(answer.out, "");
   std::ifstream file(path("report.json"));
   EXPECT_EQ(json::parse(file)["verdict"], "clean");
+}
+
+std::string content(const std::string& file) {
+  std::ostringstream text;
+  text << std::ifstream(file, std::ios::binary).rdbuf();
+  return text.str();
+}
+
+TEST_F(App, EvidenceIsNeverOverwritten) {
+  const std::string rank = write("in/rank_0.json", dump("pg", "a.py"));
+  write("in/rank_1.json", dump("pg", "a.py"));
+  const std::string noise = write("noise.bin", std::string("\x00\x01", 2));
+  fs::create_symlink(rank, path("link"));
+  const std::string before = content(rank);
+  const std::vector<std::vector<std::string>> refused{
+      {"convert", rank, "-o", rank},          {"convert", path("in"), "-o", rank},
+      {"convert", rank, "-o", path("link")},  {"analyze", rank, "-o", path("in/../in/rank_0.json")},
+      {"info", path("in"), "--output", rank}, {"analyze", noise, rank, "-o", noise},
+  };
+  for (const std::vector<std::string>& arguments : refused) {
+    const Answer answer = ddx(arguments);
+    EXPECT_EQ(answer.status, 2) << testing::PrintToString(arguments);
+    EXPECT_THAT(answer.err, HasSubstr("is evidence that was given")) << testing::PrintToString(arguments);
+    EXPECT_EQ(content(rank), before);
+  }
+  EXPECT_EQ(content(noise).size(), 2U);
+  const std::string older = write("in/report.bin", std::string("\x00old", 4));
+  EXPECT_NE(ddx({"analyze", path("in"), "-o", older}).status, 2) << "an unknown file in the folder may be replaced";
+  EXPECT_THAT(content(older), HasSubstr("Verdict: "));
+}
+
+TEST_F(App, AnOutputIsWrittenWhollyOrNotAtAll) {
+  const std::string good = write("good.ops", kAgreed);
+  const std::string old = write("out.json", "old");
+  fs::permissions(old, fs::perms::owner_read | fs::perms::owner_write);
+  fs::create_symlink(old, path("way"));
+  EXPECT_EQ(ddx({"analyze", good, "--format", "json", "-o", path("way")}).status, 0);
+  EXPECT_TRUE(fs::is_symlink(path("way")));
+  EXPECT_EQ(json::parse(content(old))["verdict"], "clean");
+  EXPECT_EQ(fs::status(old).permissions(), fs::perms::owner_read | fs::perms::owner_write);
+  for (const char* command : {"analyze", "info", "convert"}) {
+    const Answer full = ddx({command, good, "-o", "/dev/full"});
+    EXPECT_EQ(full.status, 2) << command;
+    EXPECT_THAT(full.err, HasSubstr("'/dev/full': No space left on device")) << command;
+  }
+  EXPECT_TRUE(fs::is_character_file("/dev/full"));
+  EXPECT_EQ(std::distance(fs::directory_iterator(path()), fs::directory_iterator()), 3) << "nothing is left over";
+}
+
+TEST_F(App, ConvertSaysWhatItLeavesOut) {
+  write("in/rank_0.json", dump("pg", "a.py"));
+  write("in/train.log", "[rank1]: RuntimeError: boom\n");
+  const Answer answer = ddx({"convert", path("in"), "-o", path("job.ops")});
+  EXPECT_EQ(answer.status, 0);
+  EXPECT_THAT(answer.err, HasSubstr("ddx: 1 log event left out: it is no operation\n"));
+  const std::string unnamed = write("dump.json", dump("pg", "a.py"));
+  const Answer nothing = ddx({"convert", unnamed, "-o", path("none.ops")});
+  EXPECT_EQ(nothing.status, 3) << "no rank is known";
+  EXPECT_THAT(nothing.err, HasSubstr("1 record left out"));
+  EXPECT_FALSE(fs::exists(path("none.ops")));
+}
+
+TEST_F(App, FailOnIsTakenByAllAndToldWhereItCounts) {
+  const std::string good = write("good.ops", kAgreed);
+  EXPECT_EQ(ddx({"info", good, "--fail-on", "never"}).status, 0);
+  EXPECT_THAT(ddx({"analyze", "--help"}).out, HasSubstr("--fail-on"));
+  for (const char* command : {"info", "explain", "convert"}) {
+    EXPECT_THAT(ddx({command, "--help"}).out, testing::Not(HasSubstr("  --fail-on"))) << command;
+  }
 }
 
 TEST_F(App, ConvertGivesTheSameJobBack) {
@@ -217,9 +334,10 @@ TEST_F(App, HostileInputNeverBreaksAFormat) {
     write(folder + "/rank_0.json", dump(hostile, hostile));
     write(folder + "/rank_1.json", dump(hostile + "other", hostile));
     std::string log = "[rank1]: RuntimeError: ";
-    log += hostile + "\n[rank0]: ";
+    log += hostile + "\n[rank0]: RuntimeError: word " + std::string(70, 'y') + " ";
     log += hostile + "\n";
     write(folder + "/train.log", log);
+    write(folder + "/odd\n::error::name\n##[error]x\n", "what is this");
     write(folder + "/odd \"name\"\n%,:;<&>\x1b[31m", "what is this");
     const auto out = [&](const char* command, const char* format) {
       const Answer answer = ddx({command, path(folder), "--format", format, "--verbose"});
@@ -234,6 +352,9 @@ TEST_F(App, HostileInputNeverBreaksAFormat) {
       EXPECT_EQ(text.find('\x1b'), std::string::npos);
       EXPECT_EQ(text.find('\0'), std::string::npos);
       EXPECT_EQ(text.find("\n::error file=x"), std::string::npos);
+    }
+    for (const std::string& text : {out("analyze", "text"), out("analyze", "junit"), out("info", "text")}) {
+      EXPECT_EQ(workflow_command(text), "") << hostile;
     }
   }
 }

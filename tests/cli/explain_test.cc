@@ -9,6 +9,7 @@
 
 #include "cli/closest.h"
 #include "cli/explain_pages.h"
+#include "cli/report/explain_report.h"
 
 namespace ddx::cli {
 namespace {
@@ -72,6 +73,22 @@ TEST(Explain, EveryCodeThatAnalyzersWriteHasAPage) {
     }
   }
   EXPECT_GT(seen, 0U);
+}
+
+// What the list says of this version is what the analyzers' sources say.
+TEST(Explain, KnowsWhatThisVersionFinds) {
+  std::string sources;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(std::string(DDX_SOURCE_DIR) + "/analyzers")) {
+    if (entry.path().extension() != ".cc") continue;
+    std::ostringstream text;
+    text << std::ifstream(entry.path()).rdbuf();
+    sources += text.str();
+  }
+  for (const std::string& code : page_codes()) {
+    EXPECT_EQ(is_found(*find_page(code)), sources.find('"' + code + '"') != std::string::npos) << code;
+  }
+  EXPECT_THAT(explain_list_text({.width = 300}), testing::HasSubstr("[not found by this version]\n"));
+  EXPECT_THAT(explain_page_text(*find_page("rank-skipped"), {}), testing::Not(testing::HasSubstr("This version")));
 }
 
 TEST(Explain, FindsAPageByItsCode) {

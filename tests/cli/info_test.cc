@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "cli/report/inventory.h"
 #include "traces/formats/ops.h"
 
@@ -106,8 +108,43 @@ TEST(InfoText, FourThousandRanksFitOnAScreen) {
   }
   const std::string text = render_info_text(take_inventory(formats::read_ops(ops)), 100, false, false, false);
   EXPECT_THAT(text, HasSubstr("0-4095 (4,096); world size 4,096"));
-  EXPECT_THAT(text, HasSubstr("more groups (--verbose shows them)"));
-  EXPECT_LT(text.size(), 6'000U);
+  EXPECT_THAT(text, HasSubstr("\ngroup         pg0\n  members     4,096 members: 0-4095\n"));
+  EXPECT_THAT(text, HasSubstr("\ngroups        512 alike, such as tp0: 0-7\n"
+                              "  members     8 members each, in all: 0-4095\n"
+                              "  operations  4,096 all_gather\n"));
+  EXPECT_THAT(text, testing::Not(HasSubstr("more group")));
+  EXPECT_LT(std::count(text.begin(), text.end(), '\n'), 30);
+}
+
+TEST(InfoText, OnlyGroupsThatAreAlikeAreToldAsOne) {
+  const auto text = [](const std::string& ops, bool verbose = false) {
+    return render_info_text(take_inventory(formats::read_ops(ops)), 100, false, false, verbose);
+  };
+  const std::string three =
+      "world 6\npg a0 = 0,1 desc=\"mesh_tp\"\npg b1 = 2,3 desc=\"mesh_tp\"\npg c2 = 4,5 desc=\"mesh_tp\"\n"
+      "0,1 barrier a0\n2,3 barrier b1\n";
+  EXPECT_THAT(text(three + "4,5 barrier c2\n"), HasSubstr("3 alike, such as a0 (mesh_tp): 0,1\n"));
+  EXPECT_THAT(text(three + "4,5 barrier c2\n", true), testing::Not(HasSubstr("alike")));
+  EXPECT_THAT(text(three + "4,5 all_reduce f32 8 c2\n"), testing::Not(HasSubstr("alike"))) << "another operation";
+  EXPECT_THAT(text("world 7\npg a0 = 0,1\npg a1 = 2,3\npg a2 = 4,5,6\n0,1 barrier a0\n2,3 barrier a1\n4-6 barrier "
+                   "a2\n"),
+              testing::Not(HasSubstr("alike")))
+      << "another size";
+}
+
+TEST(InfoText, FilesAreToldByWhatIsTheMatter) {
+  Evidence evidence = two_rings();
+  evidence.inputs = {{"a", "unknown", {}, {}, "no format that ddx knows", false},
+                     {"b", "unknown", {}, {}, "empty file", false},
+                     {"c", "flight-recorder-json", {}, {}, "cut at byte 9", false},
+                     {"d", "unknown", {}, {}, "cannot be opened", true},
+                     {"e", "launch", {}, {}, "of the launch", false}};
+  const std::string text = render_info_text(take_inventory(evidence), 100, false, false, false);
+  EXPECT_THAT(text, HasSubstr("\nleft out      a: no format that ddx knows\n"));
+  EXPECT_THAT(text, HasSubstr("\nempty         1 file\n"));
+  EXPECT_THAT(text, HasSubstr("\nnot whole     c: cut at byte 9\n"));
+  EXPECT_THAT(text, HasSubstr("\nunreadable    d: cannot be opened\n"));
+  EXPECT_THAT(text, HasSubstr("\nlaunch        1 file describes it; this version does not judge that\n"));
 }
 
 TEST(Inventory, EveryKindOfEventHasItsOwnName) {

@@ -122,13 +122,23 @@ void check_sarif(const json& sarif) {
   const json& run = sarif["runs"][0];
   const json& driver = run["tool"]["driver"];
   ASSERT_EQ(driver["name"], "ddx");
+  for (const json& invocation : run["invocations"]) {
+    EXPECT_TRUE(invocation["executionSuccessful"].is_boolean());
+    for (const json& told : invocation.value("toolExecutionNotifications", json::array())) {
+      EXPECT_TRUE(told["message"]["text"].is_string());
+      EXPECT_TRUE(told["descriptor"]["id"].is_string());
+    }
+  }
+  for (const json& rule : driver["rules"]) EXPECT_TRUE(rule["id"].is_string());
   for (const json& result : run["results"]) {
     ASSERT_TRUE(result["message"]["text"].is_string());
     const std::size_t index = result["ruleIndex"];
     ASSERT_LT(index, driver["rules"].size());
     EXPECT_EQ(driver["rules"][index]["id"], result["ruleId"]);
     EXPECT_THAT(std::string(result["level"]), testing::AnyOf("error", "warning", "note"));
-    for (const json& location : result.value("locations", json::array())) {
+    json locations = result.value("locations", json::array());
+    for (const json& related : result.value("relatedLocations", json::array())) locations.push_back(related);
+    for (const json& location : locations) {
       const std::string uri = location["physicalLocation"]["artifactLocation"]["uri"];
       EXPECT_TRUE(
           std::regex_match(uri.substr(0, 200), std::regex("(file://)?([A-Za-z0-9._~/-]|%[0-9A-F]{2})*%?[0-9A-F]?")))
@@ -152,7 +162,12 @@ TEST(SarifReporter, NamesRulesResultsAndPlaces) {
   EXPECT_THAT(std::string(result["message"]["text"]), testing::StartsWith("rank 3 skipped one all_reduce"));
   EXPECT_EQ(result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"], "fr/rank_3");
   EXPECT_EQ(result["locations"][0]["physicalLocation"]["region"]["startLine"], 12);
-  EXPECT_FALSE(result["locations"][1]["physicalLocation"].contains("region"));
+  EXPECT_EQ(result["locations"].size(), 1U) << "tools show a result at its first place alone";
+  ASSERT_EQ(result["relatedLocations"].size(), 1U);
+  EXPECT_EQ(result["relatedLocations"][0]["physicalLocation"]["artifactLocation"]["uri"], "fr/rank_0");
+  EXPECT_FALSE(result["relatedLocations"][0]["physicalLocation"].contains("region"));
+  EXPECT_EQ(run["results"][1]["locations"][0]["physicalLocation"]["artifactLocation"]["uri"], "fr/rank_0")
+      << "without evidence: the first input";
   EXPECT_EQ(result["properties"]["ranks"], json::array({3}));
   EXPECT_EQ(run["tool"]["driver"]["rules"].size(), 2U);
   EXPECT_EQ(run["invocations"][0]["executionSuccessful"], true);
@@ -163,10 +178,32 @@ TEST(SarifReporter, PathsBecomeUris) {
   Report report = sample_report();
   report.findings[0].evidence = {{"/logs/rank 3#.txt", 1, ""}, {"a/b%c", 0, "x"}};
   const json sarif = json::parse(render_sarif(report, {}));
-  const json& locations = sarif["runs"][0]["results"][0]["locations"];
-  EXPECT_EQ(locations[0]["physicalLocation"]["artifactLocation"]["uri"], "file:///logs/rank%203%23.txt");
-  EXPECT_EQ(locations[1]["physicalLocation"]["artifactLocation"]["uri"], "a/b%25c");
-  EXPECT_FALSE(locations[1]["physicalLocation"].contains("region")) << "there is no line 0";
+  const json& result = sarif["runs"][0]["results"][0];
+  const json& place = result["locations"][0]["physicalLocation"];
+  const json& related = result["relatedLocations"][0]["physicalLocation"];
+  EXPECT_EQ(place["artifactLocation"]["uri"], "file:///logs/rank%203%23.txt");
+  EXPECT_EQ(related["artifactLocation"]["uri"], "a/b%25c");
+  EXPECT_FALSE(related.contains("region")) << "there is no line 0";
+}
+
+TEST(SarifReporter, ACallSiteIsThePlace) {
+  Report report = sample_report();
+  report.findings[0].evidence = {
+      {"fr/rank_1", {}, "rank 1: ended"},
+      {"fr/rank_3", {}, "rank 3: all_gather f32 x 64 (group pg0), started, at /src/train.py:48 in step"},
+      {"fr/rank_0", {}, "rank 0: all_reduce f32 x 64 (group pg0), started, at /src/train.py:39 in step"}};
+  const json sarif = json::parse(render_sarif(report, {}));
+  check_sarif(sarif);
+  const json& result = sarif["runs"][0]["results"][0];
+  ASSERT_EQ(result["locations"].size(), 1U);
+  EXPECT_EQ(result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"], "file:///src/train.py");
+  EXPECT_EQ(result["locations"][0]["physicalLocation"]["region"]["startLine"], 48);
+  EXPECT_EQ(result["relatedLocations"].size(), 3U);
+  EXPECT_THAT(render_github(report, {}), testing::StartsWith("::error file=/src/train.py,line=48,title="));
+  for (const char* none : {"ended, at noon", "x, at y:0 in z", "x, at y:-1", "x, at :7", "x, at y:99999999999"}) {
+    report.findings[0].evidence = {{"fr/rank_3", {}, none}};
+    EXPECT_THAT(render_github(report, {}), testing::StartsWith("::error file=fr/rank_3,title=")) << none;
+  }
 }
 
 TEST(JunitReporter, AFindingIsACase) {
@@ -190,6 +227,9 @@ Let all ranks call it, or none.
 Collect it.
 </system-out>
     </testcase>
+    <system-err>1 x flight_recorder.truncated_file: fr/rank_3 at byte 90: cut
+1 x load.unreadable_file: fr/secret: cannot be opened
+</system-err>
   </testsuite>
 </testsuites>
 )");
@@ -212,26 +252,46 @@ TEST(JunitReporter, CleanPassesAndNoEvidenceIsAnError) {
   clean.command = "analyze";
   EXPECT_THAT(render_junit(clean, {}), HasSubstr("tests=\"1\" failures=\"0\" errors=\"0\""));
   EXPECT_EQ(xml_problem(render_junit(clean, {})), "");
-  const std::string nothing = render_junit(no_evidence_report("analyze", "nothing"), {});
+  const std::string nothing = render_junit(insufficient_report("x: cannot be found"), {});
   EXPECT_THAT(nothing, HasSubstr("tests=\"1\" failures=\"0\" errors=\"1\""));
+  EXPECT_THAT(nothing, HasSubstr("message=\"the evidence does not suffice to judge: x: cannot be found\""));
   EXPECT_EQ(xml_problem(nothing), "");
 }
 
 TEST(GithubReporter, AFindingIsAnAnnotation) {
   EXPECT_EQ(
       render_github(sample_report(), {}),
-      "::error file=fr/rank_3,line=12,title=ddx%3A rank-skipped::rank 3 skipped one all_reduce (group pg0, seq 812): "
-      "7 ranks wait for it%0AFrom 812 on rank 3 is one ahead.%0AThe circle:%0A  rank 3 waits for rank 0%0ALet all "
-      "ranks call it, or none.\n"
-      "::notice title=ddx%3A evidence-missing::no dump of rank 7%0ACollect it.\n");
+      "::error file=fr/rank_3,line=12,title=ddx%3A rank-skipped [high confidence]::rank 3 skipped one all_reduce "
+      "(group pg0, seq 812): 7 ranks wait for it%0Aat fault: rank 3%0Awaiting: ranks 0-2,4-7%0AFrom 812 on rank 3 is "
+      "one ahead.%0AThe circle:%0A  rank 3 waits for rank 0%0ALet all ranks call it, or none.\n"
+      "::notice file=fr/rank_0,title=ddx%3A evidence-missing [medium confidence]::no dump of rank 7%0ACollect it.\n"
+      "::warning title=ddx%3A flight_recorder.truncated_file::1 x: fr/rank_3 at byte 90: cut\n"
+      "::warning title=ddx%3A load.unreadable_file::1 x: fr/secret: cannot be opened\n");
 }
 
 TEST(GithubReporter, SaysSomethingWhereThereIsNoFinding) {
   Report clean;
   clean.command = "analyze";
   EXPECT_EQ(render_github(clean, {}), "::notice title=ddx analyze::nothing wrong found\n");
-  EXPECT_EQ(render_github(no_evidence_report("analyze", "x"), {}),
-            "::warning title=ddx analyze::the evidence does not suffice to judge\n");
+  EXPECT_EQ(render_github(insufficient_report("50% of\nit"), {}),
+            "::warning title=ddx analyze::the evidence does not suffice to judge: 50%25 of it\n");
+}
+
+TEST(JsonReporter, IsPlainAscii) {
+  for (const std::string& hostile : hostile_strings()) {
+    for (const std::string& text :
+         {render_json(hostile_report(hostile), {}), render_sarif(hostile_report(hostile), {})}) {
+      for (const char c : text) ASSERT_TRUE(c == '\n' || (c >= 0x20 && c < 0x7f)) << static_cast<int>(c);
+    }
+  }
+  Report report = sample_report();
+  report.findings[0].summary = "\xc2\x9b \xe2\x80\xae \x7f \xf0\x9f\x92\xa5";
+  EXPECT_THAT(render_json(report, {}), HasSubstr("\"\\u009b \\u202e \\u007f \\ud83d\\udca5\""));
+}
+
+TEST(JsonReporter, SaysWhyItIsInconclusive) {
+  EXPECT_EQ(json::parse(render_json(insufficient_report("x: empty"), {}))["reason"], "x: empty");
+  EXPECT_FALSE(json::parse(render_json(sample_report(), {})).contains("reason"));
 }
 
 class HostileText : public testing::TestWithParam<std::string> {};
@@ -260,7 +320,7 @@ TEST_P(HostileText, LeavesAnnotationsOnTheirLines) {
     EXPECT_EQ(line.substr(2, end - 2).find(':'), std::string::npos) << line;
     for (char c : line) EXPECT_FALSE(c >= 0 && c < 0x20) << "control character in " << line;
   }
-  EXPECT_EQ(count, 4U) << "one line a finding";
+  EXPECT_EQ(count, 7U) << "one line for each of 4 findings and 3 losses";
 }
 
 INSTANTIATE_TEST_SUITE_P(Strings, HostileText, testing::ValuesIn(hostile_strings()));

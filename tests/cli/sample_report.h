@@ -51,6 +51,15 @@ inline Report sample_report() {
   return report;
 }
 
+inline Report insufficient_report(const std::string& reason) {
+  Report report;
+  report.command = "analyze";
+  report.verdict = Verdict::inconclusive;
+  report.sufficient = false;
+  report.reason = reason;
+  return report;
+}
+
 // Strings that have broken somebody's output before.
 inline const std::vector<std::string>& hostile_strings() {
   static const std::vector<std::string> kHostile{
@@ -61,6 +70,9 @@ inline const std::vector<std::string>& hostile_strings() {
       "lines\nof\r\ntext\ttab\x0b\x0c",
       "%0A::error::injected %25 , : ::",
       "::error file=x,line=1::injected",
+      "##[error]injected",
+      "far behind\n \t::error::injected\n\xe3\x80\x80::warning::injected\n  ##[group]injected",
+      std::string(60, 'x') + " ::error::injected " + std::string(60, 'x') + " ##[error]injected",
       "direction \xe2\x80\xae override \xe2\x80\x8f \xef\xbb\xbf",
       "noncharacters \xef\xbf\xbe \xef\xbf\xbf",
       "C1 controls \xc2\x9b"

@@ -1,8 +1,12 @@
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "cli/report/printable.h"
 #include "tests/cli/sample_report.h"
+#include "tests/cli/well_formed.h"
 
 namespace ddx::cli {
 namespace {
@@ -51,9 +55,12 @@ TEST(TextReporter, CleanAndInsufficientSaySo) {
   report.command = "analyze";
   report.ranks_seen = RankSet::range(RankId(0), RankId(7));
   EXPECT_THAT(render_text(report, {}), StartsWith("CLEAN  nothing wrong found in the evidence of 8 ranks\n"));
-  const Report nothing = no_evidence_report("analyze", "/nope: cannot be found");
-  EXPECT_THAT(render_text(nothing, {}), StartsWith("INCONCLUSIVE  the evidence does not suffice to judge"));
-  EXPECT_THAT(render_text(nothing, {}), HasSubstr("/nope: cannot be found"));
+  Report nothing = insufficient_report("/nope: cannot be found");
+  const std::string says = "INCONCLUSIVE  the evidence does not suffice to judge: /nope: cannot be found\n";
+  EXPECT_THAT(render_text(nothing, {}), StartsWith(says));
+  EXPECT_EQ(render_text(nothing, {.quiet = true}), says);
+  nothing.findings = {note()};
+  EXPECT_THAT(render_text(nothing, {}), StartsWith(says + "\nINFO  no dump of rank 7\n")) << "beside a note too";
 }
 
 TEST(TextReporter, ColoursOnlyWhereAsked) {
@@ -65,7 +72,11 @@ TEST(TextReporter, ManyRanksAreRangesAndManyFindingsAreCounted) {
   Report report = sample_report();
   Finding finding = skipped();
   finding.victims = RankSet::range(RankId(0), RankId(4095)).without({RankId(3)});
-  report.findings.assign(23, finding);
+  report.findings.clear();
+  for (char letter = 'a'; letter < 'a' + 23; ++letter) {
+    report.findings.push_back(finding);
+    report.findings.back().summary = std::string("fault ") + letter;
+  }
   report.findings.insert(report.findings.end(), 2, note());
   const std::string text = render_text(report, {});
   EXPECT_THAT(text, HasSubstr("rank 3; ranks 0-2,4-4095 wait"));
@@ -73,6 +84,87 @@ TEST(TextReporter, ManyRanksAreRangesAndManyFindingsAreCounted) {
   EXPECT_LT(text.size(), 20'000U);
   const std::string all = render_text(report, {.verbose = true});
   EXPECT_THAT(all, Not(HasSubstr("And more:")));
+}
+
+// 512 groups of 8 of 4,096 ranks: in each of them one rank has another size.
+Report one_odd_size_in_each_group() {
+  Report report = sample_report();
+  report.findings.clear();
+  for (std::int64_t group = 0; group < 512; ++group) {
+    const RankId odd(8 * group + group % 8);
+    Finding finding;
+    finding.code = "mismatch-size";
+    finding.ranks = {odd};
+    finding.victims = RankSet::range(RankId(0), RankId(4095)).without({odd});
+    finding.subjects = {fmt::format("group tp{}", group), "seq 11"};
+    const RankSet others = RankSet::range(RankId(8 * group), RankId(8 * group + 7)).without({odd});
+    finding.summary = fmt::format("{} and {} disagree on the size: {} against 64 (group tp{}, seq 11)",
+                                  RankSet{odd}.label(), others.label(), 65 + group, group);
+    report.findings.push_back(std::move(finding));
+  }
+  return report;
+}
+
+TEST(TextReporter, FindingsThatSayTheSameAreToldOnce) {
+  const Report report = one_odd_size_in_each_group();
+  const std::string text = render_text(report, {});
+  EXPECT_THAT(text,
+              StartsWith("ERROR  rank 0 and ranks 1-7 disagree on the size: 65 against 64 (group tp0, seq 11)\n"));
+  EXPECT_THAT(text,
+              HasSubstr("ERROR  511 more like this one (mismatch-size): ranks 9,18,27,36,45,54,63,64,73,... (511 "));
+  EXPECT_THAT(text, HasSubstr("  each   group tp1, seq 11: rank 9\n         group tp2, seq 11: rank 18\n"));
+  EXPECT_THAT(text, HasSubstr("... and 495 more (--verbose shows all in full)"));
+  EXPECT_THAT(text, HasSubstr("Verdict: error (512 errors"));
+  EXPECT_LT(std::count(text.begin(), text.end(), '\n'), 40);
+  const std::string quiet = render_text(report, {.quiet = true});
+  EXPECT_EQ(std::count(quiet.begin(), quiet.end(), '\n'), 2) << quiet;
+  EXPECT_THAT(render_text(report, {.verbose = true}), HasSubstr("rank 4095 and ranks 4088-4094 disagree"));
+  const std::string json = render_json(report, {});
+  EXPECT_THAT(json, HasSubstr("rank 4095 and ranks 4088-4094 disagree"));
+}
+
+TEST(TextReporter, FindingsThatDifferAreNotToldAsOne) {
+  Report report = sample_report();
+  Finding other = skipped();
+  other.confidence = Confidence::low;
+  Finding worded = skipped();
+  worded.summary = "rank 4 skipped one broadcast (group pg0, seq 812): 7 ranks wait for it";
+  report.findings = {skipped(), other, worded};
+  EXPECT_THAT(render_text(report, {}), Not(HasSubstr("more like this one")));
+  report.findings = {skipped(), skipped()};
+  EXPECT_THAT(render_text(report, {}), Not(HasSubstr("more like this one"))) << "two are no crowd";
+}
+
+TEST(TextReporter, ACulpritIsNobodysVictim) {
+  Report report = sample_report();
+  Finding other = skipped();
+  other.ranks = {RankId(5)};
+  other.victims = RankSet::range(RankId(0), RankId(7)).without({RankId(5)});
+  Finding doubt = note("lagging-rank");
+  doubt.severity = Severity::warning;
+  doubt.ranks = {RankId(0)};
+  doubt.victims = {RankId(3), RankId(1)};
+  report.findings = {skipped(), other, doubt};
+  const std::string text = render_text(report, {.verbose = true});
+  EXPECT_THAT(text, HasSubstr("rank 3; ranks 0-2,4,6,7 wait"));
+  EXPECT_THAT(text, HasSubstr("rank 5; ranks 0-2,4,6,7 wait"));
+  EXPECT_THAT(text, HasSubstr("rank 0; rank 1 waits")) << "a mere warning does not free rank 0 of waiting above";
+  EXPECT_THAT(render_junit(report, {}), HasSubstr("waiting: ranks 0-2,4,6,7\n"));
+}
+
+TEST(TextReporter, FilesAreToldByWhatIsTheMatter) {
+  Report report = sample_report();
+  report.inputs = {{"a.log", "unknown", {}, "empty file", false},
+                   {"b.log", "unknown", {}, "empty file", false},
+                   {"env.csv", "env-table", {RankId(0)}, "of the launch", false},
+                   {"run.sh", "launch", {}, "of the launch", false}};
+  const std::string text = render_text(report, {.width = 200});
+  EXPECT_THAT(text, HasSubstr("  - 2 empty files\n"));
+  EXPECT_THAT(text, Not(HasSubstr("a.log")));
+  EXPECT_THAT(text,
+              HasSubstr("2 files that describe the launch, which this version does not judge: env.csv, run.sh\n"));
+  report.inputs.pop_back();
+  EXPECT_THAT(render_text(report, {.width = 200}), HasSubstr("1 file that describes the launch"));
 }
 
 TEST(TextReporter, LongPartsAreCutUnlessVerbose) {
@@ -103,6 +195,18 @@ TEST(TextReporter, NothingFromInputReachesTheTerminalUnfiltered) {
   }
 }
 
+TEST(TextReporter, NoLineIsACommandToARunner) {
+  for (const std::string& hostile : hostile_strings()) {
+    for (std::size_t width : {40U, 100U}) {
+      for (const bool verbose : {false, true}) {
+        const std::string text = render_text(hostile_report(hostile), {.width = width, .verbose = verbose});
+        EXPECT_EQ(workflow_command(text), "") << hostile;
+      }
+    }
+    EXPECT_EQ(workflow_command(render_junit(hostile_report(hostile), {})), "") << hostile;
+  }
+}
+
 TEST(TextReporter, LinesKeepToTheWidth) {
   for (std::size_t width : {40U, 60U, 100U}) {
     const std::string text = render_text(sample_report(), {.width = width});
@@ -113,6 +217,17 @@ TEST(TextReporter, LinesKeepToTheWidth) {
       begin = end + 1;
     }
   }
+}
+
+TEST(Printable, SetsCommandsApart) {
+  EXPECT_EQ(inert_line("::error::x"), "> ::error::x");
+  EXPECT_EQ(inert_line(" \t\xe3\x80\x80::x"), " \t\xe3\x80\x80> ::x") << "an ideographic space is a blank too";
+  EXPECT_EQ(inert_line("a::b"), "a::b");
+  EXPECT_EQ(inert_line(":: "), "> :: ");
+  EXPECT_EQ(inert_line(""), "");
+  EXPECT_EQ(inert_lines("a\n::b\n"), "a\n> ::b\n");
+  EXPECT_EQ(printable_line("a ##[error]b"), "a ## [error]b");
+  EXPECT_EQ(printable_line("#\x07#[error]"), "## [error]") << "what is left when controls are gone";
 }
 
 TEST(Printable, RemovesWhatMovesTheCursor) {

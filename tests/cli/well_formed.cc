@@ -1,7 +1,10 @@
 #include "tests/cli/well_formed.h"
 
 #include <cctype>
+#include <regex>
 #include <set>
+#include <sstream>
+#include <string>
 #include <vector>
 
 #include "cli/report/printable.h"
@@ -107,6 +110,16 @@ std::string xml_problem(std::string_view text) {
   } catch (const XmlProblem& problem) {
     return problem.what;
   }
+}
+
+std::string workflow_command(const std::string& text) {
+  // Of Unicode's white space that hostile_strings() uses, std::regex sees but the ASCII part.
+  static const std::regex kCommand("^(\\s|\xe3\x80\x80)*(::|##\\[)");
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    if (std::regex_search(line.substr(0, 400), kCommand) || line.find("##[") != std::string::npos) return line;
+  }
+  return {};
 }
 
 }  // namespace ddx::cli
