@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "base/error.h"
+#include "base/printable.h"
 
 namespace ddx::formats {
 namespace {
@@ -44,6 +45,9 @@ char unescape(std::string_view line, std::size_t& at, const OpsPlace& place) {
   place.fail("expected one of \\n \\t \\\\ \\\" \\xHH behind the backslash");
 }
 
+// Whether a terminal shows this one character as it is: no control, no direction override, no broken UTF-8.
+bool is_shown(std::string_view piece) { return printable_text(piece) == piece; }
+
 bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
 
 }  // namespace
@@ -77,15 +81,16 @@ void split_ops_line(std::string_view line, const OpsPlace& place, std::vector<Op
 
 std::string ops_quoted(std::string_view text) {
   std::string out = "\"";
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') {
+  while (!text.empty()) {
+    const std::string_view piece = text.substr(0, code_point_at(text, 0).length);
+    text.remove_prefix(piece.size());
+    if (piece == "\"" || piece == "\\") {
       out += '\\';
-      out += c;
-    } else if (byte < 0x20 || byte == 0x7f) {
-      out += fmt::format("\\x{:02x}", byte);
+      out += piece;
+    } else if (is_shown(piece)) {
+      out += piece;
     } else {
-      out += c;
+      for (const char c : piece) out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
     }
   }
   return out + '"';
@@ -98,6 +103,7 @@ std::string ops_word(std::string_view text) {
     const auto byte = static_cast<unsigned char>(c);
     plain = plain && byte > 0x20 && byte != 0x7f && c != '"' && c != '=' && c != '\\';
   }
+  plain = plain && (is_plain_ascii(text) || printable_text(text) == text);
   for (const std::string_view keyword : kKeywords) plain = plain && text != keyword;
   return plain ? std::string(text) : ops_quoted(text);
 }

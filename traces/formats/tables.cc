@@ -11,7 +11,7 @@
 namespace ddx::formats {
 namespace {
 
-constexpr std::string_view kLeftForCheck = "left for ddx check";
+constexpr std::string_view kDescribesLaunch = "describes the launch, which this version does not judge";
 constexpr std::size_t kMaxColumns = 1024;
 constexpr std::size_t kMaxRow = 64 * 1024;
 constexpr std::size_t kMaxScript = 32 * 1024;
@@ -202,7 +202,7 @@ Sniff sniff_env(const std::string& path, std::string_view head) {
 }
 
 void read_env(const Source& source, const ImportOptions& options, Evidence& out) {
-  out.inputs.front().note = kLeftForCheck;
+  out.inputs.front().note = kDescribesLaunch;
   if (!has_extension(source.path, {".csv"})) return;
   const std::vector<std::string> header = header_of(source.bytes);
   AddressColumns columns = address_columns(header);
@@ -304,12 +304,12 @@ Sniff sniff_launch(const std::string& path, std::string_view head) {
   return is_launch_line(first) ? Sniff::likely : Sniff::no;
 }
 
-void read_launch(const Source&, const ImportOptions&, Evidence& out) { out.inputs.front().note = kLeftForCheck; }
+void read_launch(const Source&, const ImportOptions&, Evidence& out) { out.inputs.front().note = kDescribesLaunch; }
 
 }  // namespace
 
 Importer launch_file_importer() {
-  return {"launch", "launch scripts, job descriptions and host files, left for ddx check", sniff_launch, read_launch};
+  return {"launch", "launch scripts, job descriptions and host files, named and not judged", sniff_launch, read_launch};
 }
 
 Importer address_table_importer() {
@@ -317,7 +317,8 @@ Importer address_table_importer() {
 }
 
 Importer env_table_importer() {
-  return {"env-table", "environments of processes (CSV or KEY=VALUE), left for ddx check", sniff_env, read_env};
+  return {"env-table", "environments of processes (CSV or KEY=VALUE), of which only addresses are used", sniff_env,
+          read_env};
 }
 
 }  // namespace ddx::formats

@@ -15,7 +15,7 @@ namespace ddx {
 // One file (or standard input) as it was taken.
 struct Input {
   std::string path;
-  std::string format;               // importer's name; "unknown": skipped; "launch": left for `ddx check`
+  std::string format;               // importer's name; "unknown": skipped; "launch": of the launch
   RankSet ranks;                    // whom it speaks of, where that is known
   std::optional<RankId> file_rank;  // the rank its name holds
   std::string note;                 // why it was skipped or read in part; empty: whole

@@ -26,7 +26,7 @@ TEST(Tables, AddressesInAnyOrderAndQuoted) {
 TEST(Tables, EnvironmentsAreLeftForCheckButSayWhoIsWhere) {
   const Evidence with_hosts = read_as(
       env_table_importer(), "host,ip,RANK,WORLD_SIZE\nnode-01,192.0.2.20,0,16\nnode-02,192.0.2.21,8,16\n", "env.csv");
-  EXPECT_EQ(with_hosts.inputs[0].note, "left for ddx check");
+  EXPECT_EQ(with_hosts.inputs[0].note, "describes the launch, which this version does not judge");
   const auto rows = facts_of<RankAddress>(with_hosts);
   ASSERT_EQ(rows.size(), 2U);
   EXPECT_EQ(rows[1].rank, RankId(8));
@@ -34,13 +34,14 @@ TEST(Tables, EnvironmentsAreLeftForCheckButSayWhoIsWhere) {
   EXPECT_EQ(rows[1].address, "192.0.2.21");
   const Evidence without = read_as(env_table_importer(), "SLURM_PROCID,SLURM_LOCALID\n0,0\n", "env.csv");
   EXPECT_TRUE(without.events.empty());
-  EXPECT_EQ(without.inputs[0].note, "left for ddx check");
-  EXPECT_EQ(read_as(env_table_importer(), "SLURM_NNODES=4\n", "s.env").inputs[0].note, "left for ddx check");
+  EXPECT_EQ(without.inputs[0].note, "describes the launch, which this version does not judge");
+  EXPECT_EQ(read_as(env_table_importer(), "SLURM_NNODES=4\n", "s.env").inputs[0].note,
+            "describes the launch, which this version does not judge");
 }
 
 TEST(Tables, LaunchFilesAreNamedOnly) {
   const Evidence evidence = read_as(launch_file_importer(), "srun -N1 -n2 python train.py\n", "launch.txt");
-  EXPECT_EQ(evidence.inputs[0].note, "left for ddx check");
+  EXPECT_EQ(evidence.inputs[0].note, "describes the launch, which this version does not judge");
   EXPECT_TRUE(evidence.events.empty());
 }
 
