@@ -310,13 +310,13 @@ TEST(ReferenceReplay, stops_in_mid_run) {
   };
   const ReplayResult fresh = after(0);
   EXPECT_EQ(fresh.outcome, ReplayResult::Outcome::stopped);
-  EXPECT_EQ(rows_of(fresh.snapshot, 0), "barrier 1 planned, all_reduce 1 planned");
+  EXPECT_EQ(rows_of(fresh.snapshot, 0), "barrier 1 planned, all_reduce 2 planned");
   EXPECT_EQ(fresh.running.text(), "0,1");
 
   // Rank 0 takes the first turn, and then waits for rank 1.
   const ReplayResult apart = after(1);
-  EXPECT_EQ(rows_of(apart.snapshot, 0), "barrier 1 started, all_reduce 1 planned");
-  EXPECT_EQ(rows_of(apart.snapshot, 1), "barrier 1 planned, all_reduce 1 planned");
+  EXPECT_EQ(rows_of(apart.snapshot, 0), "barrier 1 started, all_reduce 2 planned");
+  EXPECT_EQ(rows_of(apart.snapshot, 1), "barrier 1 planned, all_reduce 2 planned");
   EXPECT_EQ(apart.running.text(), "1");
   EXPECT_EQ(apart.unfinished.text(), "0,1");
 
