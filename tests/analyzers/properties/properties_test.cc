@@ -201,8 +201,10 @@ CallLists small_program(std::uint64_t seed) {
 
 // Dumps end where the job came to rest: what a rank would have done next is not in them, so that between two members
 // that do unlike things in their group nobody can say which is right. Three or more have a majority; a rank that does
-// nothing any more shows in every group.
-bool decidable_by_dumps(const CallLists& lists, const testing::Fault& fault) {
+// nothing any more shows in every group. One who is a last call ahead while all others ended looks like one who was
+// merely first to make a call that they are about to make.
+bool decidable_by_dumps(const CallLists& lists, const testing::Fault& fault, const RankSet& unfinished) {
+  if (fault.kind == FaultKind::extra && unfinished == RankSet{RankId(fault.rank)}) return false;
   if (fault.kind == FaultKind::kill || fault.kind == FaultKind::stuck) return true;
   return lists.members(fault.call.group).size() > 2;
 }
@@ -234,7 +236,7 @@ void judge_one(CallLists lists, FaultKind kind, std::uint64_t seed, Tally& tally
   if (!decidable) return;
   ++tally.decidable;
   if (verdict.named) ++tally.named;
-  if (!decidable_by_dumps(lists, *fault)) return;
+  if (!decidable_by_dumps(lists, *fault, result.unfinished)) return;
   ++tally.in_dumps;
   if (of_dumps.named) ++tally.by_dumps;
   if (!of_dumps.named && std::getenv("DDX_TELL") != nullptr) {
