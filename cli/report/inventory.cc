@@ -8,7 +8,7 @@ namespace ddx::cli {
 namespace {
 
 // In the order of LogFact.
-constexpr std::array<std::string_view, 33> kKinds{
+constexpr std::array<std::string_view, 36> kKinds{
     "watchdog_timeout",     "watchdog_status",     "heartbeat_stuck",
     "store_barrier",        "store_join",          "wrapper_mismatch",
     "barrier_device_guess", "comm_init",           "nccl_warning",
@@ -19,7 +19,8 @@ constexpr std::array<std::string_view, 33> kKinds{
     "shared_memory_error",  "tuning_choice",       "process_end",
     "elastic_failure",      "attempt_start",       "tests_banner",
     "ras_communicator",     "idle_notice",         "progress_notice",
-    "nan_notice",           "rank_address",        "host_stack"};
+    "nan_notice",           "rank_address",        "host_stack",
+    "told_absent",          "device_fault",        "port_taken"};
 static_assert(kKinds.size() == std::variant_size_v<LogFact>, "a kind of log event has no name");
 
 // What a program does on one of its communicator slots. Shared by all ranks that run the program.

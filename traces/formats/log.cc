@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <set>
 
+#include "traces/formats/absent_log.h"
+#include "traces/formats/device_log.h"
 #include "traces/formats/log_events.h"
 #include "traces/formats/log_filter.h"
 #include "traces/formats/log_prefix.h"
@@ -17,12 +20,15 @@
 #include "traces/formats/ras_text.h"
 #include "traces/formats/stack_log.h"
 #include "traces/formats/torch_log.h"
+#include "traces/formats/worker_log.h"
 
 namespace ddx::formats {
 namespace {
 
 // Of a longer line only so much is looked at.
 constexpr std::size_t kMaxLine = 64 * 1024;
+constexpr std::size_t kMaxWriters = 1U << 16;  // ranks of one file that are told apart by their prefixes
+
 // Where a line breaks besides its newline: at a carriage return or a zero; npos: nowhere. The second search ends where
 // the first did, so that a line of many breaks costs one pass.
 std::size_t next_break(std::string_view line) {
@@ -51,6 +57,7 @@ class LogReader {
 
   void read() {
     std::string_view rest = source_.bytes;
+    if (const auto rank = events_.rank_of(LogLine{}); rank && !rest.empty()) writers_.insert(*rank);
     while (!rest.empty()) {
       ++number_;
       const void* newline = std::memchr(rest.data(), '\n', rest.size());
@@ -63,7 +70,19 @@ class LogReader {
   }
 
  private:
+  // Who writes at all: a rank whose lines say nothing of interest is not absent. "[rank3]:" and "[1,3]<stdout>:" only,
+  // as every line of a log comes by here.
+  void note_writer(std::string_view line) {
+    if (line.size() < 4 || line.front() != '[' || (line[1] != 'r' && !is_digit(line[1]))) return;
+    const std::size_t close = line.substr(0, 16).find(']');
+    if (close == std::string_view::npos || line.substr(0, close) == last_writer_) return;
+    last_writer_ = line.substr(0, close);
+    const LogLine writer = strip_prefixes(line.substr(0, close + 11), label_);
+    if (writer.rank && !writer.rank_is_task && writers_.size() < kMaxWriters) writers_.insert(*writer.rank);
+  }
+
   void read_physical_line(std::string_view line) {
+    note_writer(line);
     if (line.size() <= kMaxLine) {
       const unsigned interests = interests_of(line);
       if (interests == kNothing && !anything_open()) return;
@@ -103,7 +122,10 @@ class LogReader {
     if (const std::string_view text = without_escapes(piece, scratch_); !text.empty()) read_line(text, interests);
   }
 
-  bool anything_open() const { return processes_.open > 0 || stacks_.open > 0 || ras_.open || !tests_.open.empty(); }
+  bool anything_open() const {
+    return processes_.open > 0 || stacks_.open > 0 || ras_.open || !tests_.open.empty() || !absent_.open.empty() ||
+           !workers_.actors.empty();
+  }
 
   void read_line(std::string_view text, unsigned interests) {
     LogLine line = strip_prefixes(text, label_);
@@ -126,6 +148,16 @@ class LogReader {
     const bool stack = (interests & kStack) != 0;
     if ((stack || stacks_.open > 0) && read_stack_line(line, stack, stacks_, events_)) return;
     const std::size_t before = events_.size();
+    if ((interests & kAbsent) != 0 || !absent_.open.empty()) {
+      read_absent_line(line, (interests & kAbsent) != 0, absent_, events_);
+    }
+    if ((interests & kDevice) != 0 && read_device_line(line, events_)) return;
+    const bool worker = (interests & kWorker) != 0;
+    if ((worker || !workers_.actors.empty()) && read_worker_line(line, worker, workers_, events_)) {
+      // An abort that follows is over what the watchdog met.
+      if (contains(line.body, "watchdog thread")) note_collective_failure(line, processes_);
+      return;
+    }
     bool collective = false;
     if ((interests & kTorch) != 0) collective = read_torch_line(line, torch_, events_);
     if (!collective && (interests & kNetwork) != 0) collective = read_network_line(line, events_);
@@ -137,7 +169,7 @@ class LogReader {
     }
     read_process_line(line, (interests & kProcess) != 0, processes_, events_);
     // A port that is taken is the process's own trouble.
-    if (collective && !contains(line.body, "Address already in use")) mark_reports(before);
+    if (collective && !contains(line.body, "ddress already in use")) mark_reports(before);
   }
 
   // An exception on a line that is itself a report of a peer, a name, or a group is a consequence of that, and of the
@@ -158,6 +190,7 @@ class LogReader {
     name_shared_devices(events_);
     ops_.finish(events_);
     events_.finish();
+    out_.inputs.front().ranks.insert(RankSet(std::vector<RankId>(writers_.begin(), writers_.end())));
   }
 
   const Source& source_;
@@ -173,6 +206,10 @@ class LogReader {
   ProgressState progress_;
   NcclTestsState tests_;
   RasTextState ras_;
+  AbsentState absent_;
+  WorkerState workers_;
+  std::set<RankId> writers_;
+  std::string_view last_writer_;
 };
 
 void read_log(const Source& source, const ImportOptions& options, Evidence& out) {

@@ -16,6 +16,9 @@ inline constexpr unsigned kProgress = 1U << 5;
 inline constexpr unsigned kRas = 1U << 6;
 inline constexpr unsigned kTests = 1U << 7;
 inline constexpr unsigned kStack = 1U << 8;  // may begin a stack, or what a stack may not be read from
+inline constexpr unsigned kAbsent = 1U << 9;
+inline constexpr unsigned kDevice = 1U << 10;
+inline constexpr unsigned kWorker = 1U << 11;
 
 unsigned interests_of(std::string_view line);
 

@@ -235,6 +235,14 @@ std::size_t take_bracket(std::string_view text, LogLine& line) {
   return 0;
 }
 
+// "Worker_TP3 pid=78025", "VllmWorker rank=3 pid=78025" of vLLM: a rank where tensor parallelism is all there is.
+std::optional<RankId> engine_rank(std::string_view content) {
+  if (const auto stated = rest_after(content, "rank=")) return rank_at(*stated);
+  if (!content.starts_with("Worker_TP")) return std::nullopt;
+  const std::string_view digits = word_at(content.substr(9));
+  return all_digits(digits) ? rank_at(digits) : std::nullopt;
+}
+
 // "(RayTrainWorker pid=615, ip=192.0.2.6) " of Ray.
 std::size_t take_parenthesis(std::string_view text, LogLine& line) {
   const std::size_t close = text.substr(0, kMaxBracket).find(')');
@@ -244,6 +252,7 @@ std::size_t take_parenthesis(std::string_view text, LogLine& line) {
   if (!pid) return 0;
   line.pid = pid;
   if (const auto ip = rest_after(content, "ip=")) line.host = until(*ip, ", ");
+  if (const auto rank = engine_rank(content)) line.rank = rank;
   add_source(line, content);
   return close + (char_at(text, close + 1, ' ') ? 2 : 1);
 }

@@ -384,6 +384,15 @@ NcclLine split_nccl_line(std::string_view body) {
   return line;
 }
 
+std::optional<LogFact> parse_quoted_warning(std::string_view text) {
+  if (contains(text, "Duplicate GPU detected")) return parse_bootstrap(text, std::nullopt);
+  if (auto fact = parse_completion(text)) return std::move(*fact);
+  if (contains(text, "shared memory segment")) {
+    if (auto fact = parse_shared_memory(text)) return std::move(*fact);
+  }
+  return std::nullopt;
+}
+
 void read_nccl_line(const LogLine& line, LogEventWriter& events, NcclOps& ops) {
   const NcclLine nccl = split_nccl_line(line.body);
   if (nccl.level == "INFO") {

@@ -25,6 +25,10 @@ NcclLine split_nccl_line(std::string_view body);
 // Reads a line that holds "NCCL INFO", "NCCL WARN", "NCCL TRACE" or "NCCL version".
 void read_nccl_line(const LogLine& line, LogEventWriter& events, NcclOps& ops);
 
+// A warning as others quote it (PyTorch's exceptions end in "Last error:" and NCCL's text): nullopt where it is none of
+// those that need no process or host to be understood.
+std::optional<LogFact> parse_quoted_warning(std::string_view text);
+
 // "Multiple Ranks are using the same GPU" names no rank: names them by the bus ids of the CommInit events.
 void name_shared_devices(LogEventWriter& events);
 

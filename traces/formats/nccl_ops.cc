@@ -550,8 +550,17 @@ void NcclOps::write_record(const Part& part, Memberships& memberships, Program&&
 }
 
 void NcclOps::name_writers(const std::vector<Part>& parts, LogEventWriter& events) const {
+  // Positions that two processes have are of several communicators of one size: parts of the job, or jobs.
+  std::map<RankId, std::size_t> by_position;
+  for (const Part& part : parts) {
+    if (part.rank && !part.guessed && !part.device && part.rank != processes_[part.process].stated) {
+      ++by_position[*part.rank];
+    }
+  }
+  const bool several = std::any_of(by_position.begin(), by_position.end(), [](const auto& n) { return n.second > 1; });
   std::map<std::pair<std::string, std::int64_t>, const Part*> whole;
   for (const Part& part : parts) {
+    if (several && part.rank != processes_[part.process].stated) continue;
     if (part.rank && !part.guessed && !part.device) {
       whole[{processes_[part.process].host, processes_[part.process].pid}] = &part;
     }

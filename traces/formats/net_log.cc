@@ -129,10 +129,28 @@ std::optional<NameResolutionError> parse_resolution(std::string_view body) {
   return error;
 }
 
+// "The server socket has failed to listen on any local network address. port: 29500, useIpv6: false, code: -98, name:
+// EADDRINUSE, message: address already in use"; older: "... has failed to bind to [::]:29500 (errno: 98 - Address
+// already in use)"; Python: "OSError: [Errno 98] Address already in use".
+std::optional<PortTaken> parse_port_taken(std::string_view body) {
+  if (!contains(body, "ddress already in use") && !contains(body, "EADDRINUSE")) return std::nullopt;
+  PortTaken taken;
+  taken.port = number_after(body, "port: ");
+  if (!taken.port) {
+    if (const auto bound = rest_after(body, "]:")) taken.port = number_at(*bound);
+  }
+  if (taken.port && (*taken.port < 1 || *taken.port > 65'535)) taken.port.reset();
+  return taken;
+}
+
 }  // namespace
 
 bool read_network_line(const LogLine& line, LogEventWriter& events) {
   const std::string_view body = line.body;
+  if (const auto taken = parse_port_taken(body)) {
+    events.add(line, *taken);
+    return true;
+  }
   std::optional<NetSocketError> error = parse_gloo(body);
   if (!error) error = parse_store_socket(body);
   if (!error) error = parse_c10d_socket(body);

@@ -244,12 +244,16 @@ bool read_new(const LogLine& line, ProcessSource& source, ProcessState& state, L
 
 bool is_secondary(std::string_view exception) {
   // A port that is taken is this process's own trouble, whatever the class of the exception.
-  if (contains(exception, "Address already in use") || contains(exception, "EADDRINUSE")) return false;
+  if (contains(exception, "ddress already in use") || contains(exception, "EADDRINUSE")) return false;
   static constexpr std::string_view kFragments[] = {"DistBackendError",
                                                     "DistNetworkError",
                                                     "DistStoreError",
                                                     "ChildFailedError",
                                                     "SignalException",
+                                                    "ActorDiedError",
+                                                    "RayActorError",
+                                                    "EngineDeadError",
+                                                    "ProcessExitedException",
                                                     "KeyboardInterrupt",
                                                     "gloo::",
                                                     "Connection closed by",

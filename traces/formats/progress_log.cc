@@ -1,6 +1,9 @@
 #include "traces/formats/progress_log.h"
 
+#include <algorithm>
+#include <iterator>
 #include <optional>
+#include <string>
 
 #include "traces/formats/log_scan.h"
 
@@ -55,13 +58,29 @@ bool ends_word(std::string_view text, std::size_t at) {
   return at >= text.size() || !(is_letter(text[at]) || is_digit(text[at]) || text[at] == '_');
 }
 
+// A measure of something that had no samples is no number either, and harms nobody: "val_acc: nan".
+bool names_a_measure(std::string_view before) {
+  while (!before.empty() && (before.back() == ' ' || before.back() == ':' || before.back() == '=')) {
+    before.remove_suffix(1);
+  }
+  const std::size_t blank = before.find_last_of(" ,;[({|");
+  const std::string label = lower(blank == std::string_view::npos ? before : before.substr(blank + 1));
+  if (contains(label, "loss") || contains(label, "grad")) return false;
+  static constexpr std::string_view kMeasures[] = {"acc",   "eval",   "val_",  "valid",     "test",    "auc",
+                                                   "f1",    "bleu",   "rouge", "recall",    "metric",  "score",
+                                                   "speed", "sample", "time",  "precision", "tokens_", "eta"};
+  return std::any_of(std::begin(kMeasures), std::end(kMeasures),
+                     [&label](std::string_view measure) { return contains(label, measure); });
+}
+
 // Whether the "nan" at `at` stands as a value, or is said to be found; not a setting that speaks of NaN.
 bool is_bad_value(std::string_view body, std::size_t at) {
   if (!ends_word(body, at + 3) || (at > 0 && !ends_word(body, at - 1))) return false;
   const std::string_view before = body.substr(0, at);
   const std::string_view after = body.substr(at + 3);
   const std::string_view close = trimmed(before.size() > 4 ? before.substr(before.size() - 4) : before);
-  if (close.ends_with(":") || close.ends_with("=") || close.ends_with(" is") || close == "is") return true;
+  if (close.ends_with(":") || close.ends_with("=")) return !names_a_measure(before);
+  if (close.ends_with(" is") || close == "is") return true;
   for (std::string_view verb : {"found", "detected", "encountered"}) {
     if (behind_word(after, verb) || behind_word(before, verb)) return true;
   }

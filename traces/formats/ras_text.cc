@@ -174,6 +174,21 @@ bool read_topic(std::string_view text, RasTextState& state) {
   return false;
 }
 
+// "The missing rank: 21", "The missing ranks: 4-7,21": nothing is known of them but the number.
+bool read_missing(std::string_view text, RasTextState& state, LogEventWriter& events) {
+  if (!text.starts_with("The missing rank") || !state.current) return false;
+  const auto list = rest_after(text, ":");
+  const auto ranks = list ? RankSet::parse(trimmed(*list), kMaxListed) : std::nullopt;
+  if (!ranks) return false;
+  RasCommunicator& communicator = current(state, events);
+  for (RankId rank : *ranks) {
+    if (communicator.members.size() >= kMaxListed) break;
+    RasCommunicator::Member& listed = member(communicator, rank);
+    listed.missing = listed.unresponsive = true;
+  }
+  return true;
+}
+
 // "Process 3487984 on node 192.0.2.213 managing GPU 5"
 bool read_process(const LogLine& line, std::string_view text, RasTextState& state, LogEventWriter& events) {
   if (!text.starts_with("Process ") || (state.topic != Topic::dead && state.topic != Topic::absent)) return false;
@@ -198,10 +213,20 @@ bool opens_report(std::string_view text) {
 
 }  // namespace
 
-bool read_ras_line(const LogLine& line, bool interesting, RasTextState& state, LogEventWriter& events) {
+bool read_ras_line(const LogLine& given, bool interesting, RasTextState& state, LogEventWriter& events) {
+  LogLine line = given;
   const std::string_view text = trimmed(line.body);
-  if (interesting && opens_report(text)) {
+  if (interesting && text.starts_with("Timestamp: ")) {
+    std::size_t used = 0;
     finish_ras(state, events);
+    state.time = parse_date_time(text.substr(11), used);
+    return true;
+  }
+  if (!line.time) line.time = state.time;
+  if (interesting && opens_report(text)) {
+    const auto time = state.time;
+    finish_ras(state, events);
+    state.time = time;
     state.open = state.in_table = true;
     return true;
   }
@@ -218,8 +243,9 @@ bool read_ras_line(const LogLine& line, bool interesting, RasTextState& state, L
     if (read_row(line, state)) return true;
     state.in_table = false;
   }
-  const bool part = read_section(line, state, events) || read_member(text, state, events) || read_topic(text, state) ||
-                    read_many(text, state, events) || read_process(line, text, state, events);
+  const bool part = read_section(line, state, events) || read_member(text, state, events) ||
+                    read_missing(text, state, events) || read_topic(text, state) || read_many(text, state, events) ||
+                    read_process(line, text, state, events);
   state.idle_lines = part ? 0 : state.idle_lines + 1;
   if (state.idle_lines > kMaxIdleLines) finish_ras(state, events);
   return part;
@@ -236,6 +262,9 @@ void finish_ras(RasTextState& state, LogEventWriter& events) {
     for (RasCommunicator::Member& m : std::get<RasCommunicator>(events.at(index).fact).members) {
       m.considered_dead = m.considered_dead || listed(state.dead, m);
       m.unresponsive = m.unresponsive || listed(state.absent, m);
+      // Where all processes that are lost are dead, so is whoever is missing without a process of its own.
+      const bool nameless = m.missing && !m.pid && !state.dead.empty() && state.absent.empty();
+      m.considered_dead = m.considered_dead || nameless;
     }
   }
   // A group that no section speaks of: all is said in its row.
@@ -244,6 +273,7 @@ void finish_ras(RasTextState& state, LogEventWriter& events) {
     LogLine line;
     line.number = row.line;
     line.body = row.text;
+    line.time = state.time;
     RasCommunicator communicator;
     communicator.status = row.status;
     communicator.errors = row.errors;

@@ -13,6 +13,7 @@
 namespace ddx::formats {
 
 struct RasTextState {
+  std::optional<Nanos> time;  // of the report: "Timestamp: 2026-11-29 10:00:00" stands above its tables
   // What the lines below a section's heading are about.
   enum class Topic { none, counts, missing, error, dead, absent };
   struct GroupRow {

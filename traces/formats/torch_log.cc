@@ -3,6 +3,7 @@
 #include <functional>
 
 #include "traces/formats/log_scan.h"
+#include "traces/formats/nccl_log.h"
 
 namespace ddx::formats {
 namespace {
@@ -87,7 +88,7 @@ std::optional<std::uint64_t> last_work(std::string_view text, std::string_view k
 
 std::optional<WatchdogStatus> parse_status(std::string_view text) {
   WatchdogStatus status;
-  status.last_enqueued = last_work(text, "last enqueued");
+  status.last_enqueued = last_work(text, "ast enqueued");  // the dump signal's line begins a sentence with it
   status.last_started = last_work(text, "last started");
   status.last_completed = last_work(text, "last completed");
   if (!status.last_enqueued && !status.last_completed) return std::nullopt;
@@ -136,7 +137,7 @@ bool read_timeout(const LogLine& line, TorchState& state, LogEventWriter& events
 }
 
 bool read_status(const LogLine& line, TorchState& state, LogEventWriter& events) {
-  if (!contains(line.body, "last enqueued") && !contains(line.body, "last completed")) return false;
+  if (!contains(line.body, "ast enqueued") && !contains(line.body, "last completed")) return false;
   auto status = parse_status(line.body);
   if (!status) return false;
   TorchState::Last& last = state.by_writer[writer_key(line, events)];
@@ -157,6 +158,16 @@ bool read_status(const LogLine& line, TorchState& state, LogEventWriter& events)
   } else {
     event->group = group;
   }
+  return true;
+}
+
+// "[rank3]: Duplicate GPU detected : rank 3 and rank 0 both on CUDA device f000": NCCL's last error as PyTorch's
+// exception quotes it. NCCL's own line is read as such.
+bool read_quoted_warning(const LogLine& line, LogEventWriter& events) {
+  if (contains(line.body, "NCCL WARN")) return false;
+  auto fact = parse_quoted_warning(line.body);
+  if (!fact) return false;
+  events.add(line, std::move(*fact));
   return true;
 }
 
@@ -341,9 +352,9 @@ bool read_torch_line(const LogLine& line, TorchState& state, LogEventWriter& eve
   // The quote of a timeout in an exception comes with the status of its group, or alone.
   const bool timeout = read_timeout(line, state, events);
   if (read_status(line, state, events) || timeout) return true;
-  return read_stuck(line, events) || read_store_barrier(line, events) || read_store_join(line, events) ||
-         read_store_clients(line, events) || read_barrier_device(line, events) || read_wrapper(line, events) ||
-         read_world_info(line, state, events);
+  return read_quoted_warning(line, events) || read_stuck(line, events) || read_store_barrier(line, events) ||
+         read_store_join(line, events) || read_store_clients(line, events) || read_barrier_device(line, events) ||
+         read_wrapper(line, events) || read_world_info(line, state, events);
 }
 
 }  // namespace ddx::formats

@@ -242,7 +242,7 @@ struct RasCommunicator {
     std::vector<RankId> ranks;  // empty: not listed
   };
   std::string id;      // hash
-  std::string status;  // "RUNNING"
+  std::string status;  // "RUNNING"; empty: not recorded
   std::string errors;  // "MISMATCH" "INCOMPLETE" "DEAD" ... ; empty or "OK": none
   std::uint64_t size = 0;
   std::vector<Member> members;
@@ -279,12 +279,32 @@ struct HostStack {
   bool timed_out = false;  // the wait is over: from the traceback of a time-out
 };
 
-using LogFact = std::variant<WatchdogTimeout, WatchdogStatus, HeartbeatStuck, StoreBarrier, StoreJoin, WrapperMismatch,
-                             BarrierDeviceGuess, CommInit, NcclWarning, DeviceDuplicate, BootstrapDuplicate,
-                             BootstrapSizeMismatch, VersionMismatch, LibraryVersion, ReturnCode, NetAdapters,
-                             NetAdapterError, NetChannel, NetCompletionError, NetSocketError, NameResolutionError,
-                             SharedMemoryError, TuningChoice, ProcessEnd, ElasticFailure, AttemptStart, TestsBanner,
-                             RasCommunicator, IdleNotice, ProgressNotice, NanNotice, RankAddress, HostStack>;
+// A library says by itself who did not come: PyTorch's monitored barrier and its desync report, Horovod's stall check.
+struct ToldAbsent {
+  std::string by;  // "monitoredBarrier"
+  std::string at;  // what they did not come to, as written: "collective #5"; empty: not said
+  std::vector<RankId> ranks;
+};
+
+// The driver says that a GPU is at fault: "NVRM: Xid (PCI:0000:9d:00): 79, pid=4711, GPU has fallen off the bus."
+struct DeviceFault {
+  std::optional<std::int64_t> xid;  // absent: told in words only
+  std::string bus_id;               // as written: "0000:9d:00"
+  std::string text;                 // what it says behind that
+};
+
+// A port that this process wants to listen on is taken.
+struct PortTaken {
+  std::optional<std::int64_t> port;
+};
+
+using LogFact =
+    std::variant<WatchdogTimeout, WatchdogStatus, HeartbeatStuck, StoreBarrier, StoreJoin, WrapperMismatch,
+                 BarrierDeviceGuess, CommInit, NcclWarning, DeviceDuplicate, BootstrapDuplicate, BootstrapSizeMismatch,
+                 VersionMismatch, LibraryVersion, ReturnCode, NetAdapters, NetAdapterError, NetChannel,
+                 NetCompletionError, NetSocketError, NameResolutionError, SharedMemoryError, TuningChoice, ProcessEnd,
+                 ElasticFailure, AttemptStart, TestsBanner, RasCommunicator, IdleNotice, ProgressNotice, NanNotice,
+                 RankAddress, HostStack, ToldAbsent, DeviceFault, PortTaken>;
 
 struct LogEvent {
   InputId input;

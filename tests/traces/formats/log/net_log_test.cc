@@ -37,9 +37,6 @@ TEST(NetLog, SocketsOfGlooAndOfTheStore) {
       {"[W socket.cpp:697] [c10d] The client socket has failed to connect to [node-a]:29500 (errno: 111 - Connection "
        "refused).",
        "connect", "node-a", "Connection refused"},
-      {"[W socket.cpp:426] [c10d] The server socket has failed to bind to [::]:29500 (errno: 98 - Address already in "
-       "use).",
-       "bind", "", "Address already in use"},
       {"[rank1]: RuntimeError: [1] is setting up NCCL communicator, but store->get('0') got error: Connection reset by "
        "peer",
        "", "", "Connection reset by peer"},
@@ -51,6 +48,18 @@ TEST(NetLog, SocketsOfGlooAndOfTheStore) {
     EXPECT_EQ(error.peer, c.peer);
     EXPECT_EQ(error.error, c.error);
   }
+}
+
+TEST(NetLog, APortThatIsTaken) {
+  const auto port = [](const std::string& line) { return only<PortTaken>(line).port; };
+  EXPECT_EQ(port("[W socket.cpp:426] [c10d] The server socket has failed to bind to [::]:29500 (errno: 98 - Address "
+                 "already in use)."),
+            29'500);
+  EXPECT_EQ(
+      port("[rank0]: torch.distributed.DistNetworkError: The server socket has failed to listen on any local network "
+           "address. port: 29501, useIpv6: false, code: -98, name: EADDRINUSE, message: address already in use"),
+      29'501);
+  EXPECT_EQ(facts_of<PortTaken>(read_log_text("OSError: [Errno 98] Address already in use\n")).size(), 1U);
 }
 
 struct NameCase {
