@@ -48,12 +48,26 @@ bool explains(const Finding& cause, const Finding& f) {
                            one_of(cause.code, {"missing-ranks", "p2p-cycle", "p2p-unmatched", "stuck-host"});
   if (f.code == "dead-rank" && about_calls && !f.ranks.empty() && subset(f.ranks, cause.victims)) return true;
   if (is_mismatch(f.code) && tells_the_story(cause.code) && f.ranks == cause.ranks) return true;
+  // Why a process ended, why it never came: a part of the machine, or another incarnation of it.
+  if (one_of(cause.code, {"gpu-fault", "device-ordinal", "disk-low", "partial-restart"}) && b < kAbsence.size() &&
+      !f.ranks.empty() && subset(f.ranks, cause.ranks)) {
+    return true;
+  }
+  if (f.code == "dead-rank" && cause.code == "port-blocked" && !f.ranks.empty() && subset(f.ranks, cause.victims)) {
+    return true;
+  }
+  // A start that hangs is what follows from a start that failed.
+  if (f.code == "init-hang" && one_of(cause.code, {"device-duplicate", "device-ordinal", "iface-loopback", "gpu-fault",
+                                                   "port-blocked", "rank-duplicate", "world-size-disagree"})) {
+    return true;
+  }
   // Nobody's fault as long as somebody's fault is known.
   if (one_of(f.code, {"stuck-in-collective", "timeout", "inconclusive", "stuck-device"}) && names_somebody(cause)) {
     return true;
   }
   return one_of(f.code, {"stuck-in-collective", "timeout"}) &&
-         one_of(cause.code, {"network", "nic-asymmetry", "shm-small", "host-asymmetry", "device-duplicate"});
+         one_of(cause.code, {"network", "nic-asymmetry", "shm-small", "host-asymmetry", "device-duplicate", "gpu-fault",
+                             "iface-loopback", "port-blocked", "disk-low"});
 }
 
 // What was dropped for what, as one sentence each.

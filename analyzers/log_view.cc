@@ -163,6 +163,10 @@ RankSet spoken_ranks(const Evidence& evidence) {
     if (rank) ranks.push_back(*rank);
   };
   for (const RankRecord& record : evidence.trace.ranks) add(record.rank);
+  // Of a log also who wrote lines that say nothing of interest.
+  for (const Input& input : evidence.inputs) {
+    if (input.format == "log") ranks.insert(ranks.end(), input.ranks.begin(), input.ranks.end());
+  }
   for (const LogEvent& event : evidence.events) {
     add(event.rank);
     if (const auto* barrier = std::get_if<StoreBarrier>(&event.fact)) add(barrier->rank);

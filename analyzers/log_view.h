@@ -65,7 +65,7 @@ std::vector<std::uint32_t> attempts_of(const Evidence& evidence);
 
 // The number of ranks of the job as the evidence states it: nullopt where it does not, or contradicts itself.
 std::optional<std::uint32_t> stated_world_size(const Evidence& evidence);
-// Ranks that any record, line or address table of the evidence speaks of as their own.
+// Ranks that any record, line, file name or address table of the evidence speaks of as their own.
 RankSet spoken_ranks(const Evidence& evidence);
 // 0..W-1 where W is stated (and believable), with the ranks that spoke.
 RankSet known_ranks(const Evidence& evidence);

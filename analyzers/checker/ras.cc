@@ -76,8 +76,11 @@ std::vector<Comm> comms_of(const Evidence& evidence) {
   }
   std::vector<Comm> comms;
   for (auto& [id, comm] : found) {
-    std::stable_sort(comm.reports.begin(), comm.reports.end(),
-                     [](const Report& a, const Report& b) { return elapsed(*a.event, *b.event).value_or(0) > 0; });
+    // Times of day wrap, so they have an order only beside a first one; without times the order of files stays.
+    const LogEvent& first = *comm.reports.front().event;
+    std::stable_sort(comm.reports.begin(), comm.reports.end(), [&first](const Report& a, const Report& b) {
+      return elapsed(first, *a.event).value_or(0) < elapsed(first, *b.event).value_or(0);
+    });
     // Several communicators of the largest size may be parts of one job: then positions say nothing.
     comm.positions_are_ranks = comm.last().size == largest && at_largest == 1;
     comms.push_back(std::move(comm));
@@ -205,12 +208,20 @@ bool same_levels(const Levels& a, const Levels& b) {
   });
 }
 
+// The same report twice (a copy of it, or one that tee wrote) is one: only a known time between two makes them two.
+bool later_than_the_one_before(const Comm& comm) {
+  if (comm.reports.size() < 2) return false;
+  const auto between = elapsed(*comm.reports[comm.reports.size() - 2].event, *comm.reports.back().event);
+  return between && *between > 0;
+}
+
 Movement movement_of(const Comm& comm) {
   if (comm.reports.size() < 2) return Movement::one_report;
   const Levels last = levels_of(comm.last());
   const Levels earlier = levels_of(*comm.reports[comm.reports.size() - 2].fact);
   if (last.empty() && earlier.empty()) return Movement::one_report;
-  return same_levels(earlier, last) ? Movement::still : Movement::moved;
+  if (!same_levels(earlier, last)) return Movement::moved;
+  return later_than_the_one_before(comm) ? Movement::still : Movement::one_report;
 }
 
 // Two reports, unequal counts, nothing moved: those with the lower count hold the others.
@@ -349,10 +360,36 @@ std::optional<Finding> member_errors(const Evidence& evidence, const Comm& comm)
   return finding;
 }
 
+// "1 job process is considered dead": the process alone, of no communicator's section.
+std::optional<Finding> dead_processes(const Evidence& evidence) {
+  const ProcessTable processes(evidence);
+  Finding finding;
+  std::vector<std::string> names;
+  for (const auto& [event, fact] : seen<RasCommunicator>(evidence)) {
+    if (fact->errors != "DEAD" || !fact->members.empty() || !event->pid) continue;
+    auto rank = processes.rank_of(event->host, *event->pid);
+    if (!rank) rank = processes.rank_of(*event->pid);
+    if (rank) finding.ranks.insert(*rank);
+    const std::string name = fmt::format("pid {} on {}", *event->pid, event->host);
+    if (finding.subjects.size() < 16)
+      finding.subjects.push_back(fmt::format("host {} pid {}", event->host, *event->pid));
+    names.push_back(rank ? fmt::format("rank {} ({})", rank->value, name) : name);
+    cite(finding, evidence, *event);
+  }
+  if (names.empty()) return std::nullopt;
+  finding.code = "dead-rank";
+  finding.confidence = finding.ranks.empty() ? Confidence::medium : Confidence::high;
+  finding.summary = fmt::format("NCCL's RAS considers {} dead", join_words(names, 4));
+  finding.explanation = "Its process ended, or its host cannot be reached: RAS threads of the other processes tried.\n";
+  finding.advice = "Look whether that process exists, at its log's end, and at its host.";
+  return finding;
+}
+
 }  // namespace
 
 std::vector<Finding> judge_ras(const Evidence& evidence) {
   std::vector<Finding> findings;
+  if (auto finding = dead_processes(evidence)) findings.push_back(std::move(*finding));
   for (const Comm& comm : comms_of(evidence)) {
     auto finding = absent_members(evidence, comm);
     if (!finding) finding = judge_counts(evidence, comm);

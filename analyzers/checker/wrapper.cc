@@ -17,7 +17,6 @@ constexpr std::uint64_t kAbsurd = 10'000'000;  // no job counts its collectives 
 struct Reports {
   std::map<RankId, const CollectiveFingerprint*> ranks;
   std::vector<const LogEvent*> events;
-  bool cut = false;  // a line without its second half
 };
 
 Reports gather(const Evidence& evidence) {
@@ -25,11 +24,7 @@ Reports gather(const Evidence& evidence) {
   for (const auto& [event, fact] : seen<WrapperMismatch>(evidence)) {
     reports.events.push_back(event);
     reports.ranks.emplace(fact->reporter.rank, &fact->reporter);
-    if (fact->other) {
-      reports.ranks.emplace(fact->other->rank, &*fact->other);
-    } else {
-      reports.cut = true;
-    }
+    if (fact->other) reports.ranks.emplace(fact->other->rank, &*fact->other);
   }
   return reports;
 }
@@ -37,14 +32,20 @@ Reports gather(const Evidence& evidence) {
 using Field = std::string (*)(const CollectiveFingerprint&);
 using Classes = std::map<std::string, std::vector<RankId>>;
 
+// By value. What is not written of a rank is unknown, not another value: some versions print one side short.
 Classes classes_by(const Reports& reports, Field field) {
   Classes classes;
-  for (const auto& [rank, print] : reports.ranks) classes[field(*print)].push_back(rank);
+  for (const auto& [rank, print] : reports.ranks) {
+    std::string value = field(*print);
+    if (!value.empty()) classes[std::move(value)].push_back(rank);
+  }
   return classes;
 }
 
 // Those outside the class that holds more than half; all when there is none.
-RankSet minority(const Classes& classes, std::size_t total) {
+RankSet minority(const Classes& classes) {
+  std::size_t total = 0;
+  for (const auto& [value, ranks] : classes) total += ranks.size();
   std::vector<RankId> named;
   for (const auto& [value, ranks] : classes) {
     if (ranks.size() * 2 <= total) named.insert(named.end(), ranks.begin(), ranks.end());
@@ -61,7 +62,7 @@ RankSet all_of(const Reports& reports) {
 std::string describe(const Classes& classes) {
   std::vector<std::string> parts;
   for (const auto& [value, ranks] : classes) {
-    parts.push_back(fmt::format("{} on {}", value.empty() ? "nothing" : value, RankSet(ranks).label(6)));
+    parts.push_back(fmt::format("{} on {}", value, RankSet(ranks).label(6)));
   }
   return join_words(parts, 4);
 }
@@ -95,7 +96,7 @@ std::string seq_of(const CollectiveFingerprint& print) {
 Finding vote(const Evidence& evidence, const Reports& reports, const char* code, const Classes& classes,
              const char* what) {
   Finding finding = start(evidence, reports, code);
-  finding.ranks = minority(classes, reports.ranks.size());
+  finding.ranks = minority(classes);
   const RankSet all = all_of(reports);
   finding.victims = all.without(finding.ranks);
   const bool voted = finding.ranks.size() < all.size();
@@ -119,6 +120,13 @@ Finding vote(const Evidence& evidence, const Reports& reports, const char* code,
   return finding;
 }
 
+// The side that is told in most detail.
+const CollectiveFingerprint& fullest(const Reports& reports) {
+  const auto told = [](const auto& entry) { return !entry.second->shape.empty() && !entry.second->dtypes.empty(); };
+  const auto at = std::find_if(reports.ranks.begin(), reports.ranks.end(), told);
+  return at == reports.ranks.end() ? *reports.ranks.begin()->second : *at->second;
+}
+
 Finding suspect(const Evidence& evidence, const Reports& reports, bool low) {
   Finding finding = start(evidence, reports, "checker-suspect");
   finding.severity = Severity::warning;
@@ -127,14 +135,18 @@ Finding suspect(const Evidence& evidence, const Reports& reports, bool low) {
   const auto apart = spread(reports);
   finding.summary = "The mismatch message is probably false: only the sequence number differs";
   if (apart && *apart > 0) finding.summary += fmt::format(", by {}", format_count(*apart));
+  const CollectiveFingerprint& print = fullest(reports);
   finding.explanation = fmt::format(
       "The ranks call the same operation with the same shape, type and device ({} {} {}). A rank that is really out of "
       "step "
       "differs by a few; numbers this far apart are the random start values of a gloo group that were not shared "
       "properly, "
       "which happens at large world sizes. It is not a desync.\n",
-      reports.ranks.begin()->second->op_type, reports.ranks.begin()->second->shape,
-      reports.ranks.begin()->second->dtypes);
+      print.op_type, print.shape, print.dtypes);
+  const bool short_side = std::any_of(reports.ranks.begin(), reports.ranks.end(),
+                                      [](const auto& entry) { return entry.second->shape.empty(); });
+  if (short_side && !low)
+    finding.explanation += "One side is printed without its shape and type: unknown, not different.\n";
   if (low)
     finding.explanation +=
         "The line is cut before the other rank's half, so this is a guess from the size of the number.\n";
@@ -146,7 +158,7 @@ Finding suspect(const Evidence& evidence, const Reports& reports, bool low) {
 Finding out_of_step(const Evidence& evidence, const Reports& reports) {
   const Classes classes = classes_by(reports, seq_of);
   Finding finding = start(evidence, reports, "rank-skipped");
-  finding.ranks = minority(classes, reports.ranks.size());
+  finding.ranks = minority(classes);
   const RankSet all = all_of(reports);
   finding.victims = all.without(finding.ranks);
   finding.confidence = finding.ranks.size() < all.size() ? Confidence::high : Confidence::medium;

@@ -202,6 +202,40 @@ std::optional<Finding> one_host(const Evidence& evidence, const std::vector<Brok
   return finding;
 }
 
+bool is_loopback(std::string_view name) { return name == "lo" || name.starts_with("lo:"); }
+
+// Hosts of one job that go by an interface which ends in themselves.
+std::optional<Finding> loopback(const Evidence& evidence) {
+  std::map<std::string, const LogEvent*> by_lo;
+  std::set<std::string> hosts;
+  for (const LogEvent& event : evidence.events) {
+    if (const auto* init = std::get_if<CommInit>(&event.fact); init != nullptr && !event.host.empty())
+      hosts.insert(event.host);
+    const auto* adapters = std::get_if<NetAdapters>(&event.fact);
+    if (adapters == nullptr || event.host.empty()) continue;
+    hosts.insert(event.host);
+    const auto& all = adapters->adapters;
+    const bool only_lo =
+        !all.empty() && std::all_of(all.begin(), all.end(), [](const auto& a) { return is_loopback(a.name); });
+    if (only_lo || is_loopback(adapters->out_of_band)) by_lo.emplace(event.host, &event);
+  }
+  if (by_lo.empty() || hosts.size() < 2) return std::nullopt;
+  Finding finding;
+  finding.code = "iface-loopback";
+  finding.confidence = Confidence::high;
+  std::vector<std::string> names;
+  for (const auto& [host, event] : by_lo) {
+    names.push_back(host);
+    if (finding.subjects.size() < 16) finding.subjects.push_back("host " + host);
+    cite(finding, evidence, *event);
+  }
+  finding.summary =
+      fmt::format("NCCL goes by the loopback interface on {}: that reaches no other host", join_words(names, 4));
+  finding.explanation = fmt::format("The job runs on {} hosts, so their processes can never meet.\n", hosts.size());
+  finding.advice = "Unset NCCL_SOCKET_IFNAME or name the interface that joins the hosts; see also GLOO_SOCKET_IFNAME.";
+  return finding;
+}
+
 }  // namespace
 
 std::vector<Finding> judge_adapters(const Evidence& evidence) {
@@ -210,6 +244,7 @@ std::vector<Finding> judge_adapters(const Evidence& evidence) {
   std::set<std::size_t> counts;
   for (const auto& [name, host] : hosts) counts.insert(host.names.size());
   std::vector<Finding> findings;
+  if (auto finding = loopback(evidence)) findings.push_back(std::move(*finding));
   if (counts.size() > 1) {
     findings.push_back(asymmetry(evidence, hosts, broken, crossings(evidence)));
   } else if (auto finding = transports_differ(evidence)) {

@@ -9,11 +9,14 @@
 
 namespace ddx::analyzers {
 
-// `network`: broken completions, port events, unreachable peers. `inconclusive`: connections lost for no shown reason.
+// `network`: broken completions, port events, unreachable peers. `port-blocked`: a port is taken. `mismatch-size`: more
+// came over a link than its end expects. `inconclusive`: connections lost for no shown reason.
 std::vector<Finding> judge_network(const Evidence& evidence);
-// `nic-asymmetry`: hosts that use different adapters or transports.
+// `nic-asymmetry`: hosts that use different adapters or transports. `iface-loopback`: interfaces that reach no other host.
 std::vector<Finding> judge_adapters(const Evidence& evidence);
-// `shm-small`, `memlock-low`, `nofile-low`.
+// `gpu-fault`: what the driver says of a device (Xid), or a rank's own error says.
+std::vector<Finding> judge_gpus(const Evidence& evidence);
+// `shm-small`, `memlock-low`, `nofile-low`, `disk-low`.
 std::vector<Finding> judge_host_limits(const Evidence& evidence);
 // `host-asymmetry`: processes that choose different algorithms or protocols for one operation.
 std::vector<Finding> judge_tuning(const Evidence& evidence);

@@ -78,6 +78,40 @@ std::optional<Finding> by_warning(const Evidence& evidence, const Limit& limit, 
   return finding;
 }
 
+// Of /dev/shm NCCL's own judge speaks; elsewhere it is a disk.
+bool fills_a_disk(const std::string& what) {
+  return (contains_text(what, "no space left on device") || contains_text(what, "disk quota exceeded")) &&
+         !contains_text(what, "/dev/shm") && !contains_text(what, "shared memory") && !contains_text(what, "/torch_");
+}
+
+// A process that could not write: it ends by that, or says so.
+std::optional<Finding> full_disk(const Evidence& evidence) {
+  const ProcessTable processes(evidence);
+  Finding finding;
+  std::vector<std::string> names;
+  for (const auto& [event, fact] : seen<ProcessEnd>(evidence)) {
+    if (!fills_a_disk(fact->what)) continue;
+    cite(finding, evidence, *event);
+    const auto rank = processes.rank_of(*event);
+    if (rank) finding.ranks.insert(*rank);
+    const std::string subject = host_subject(evidence, *event);
+    if (std::find(finding.subjects.begin(), finding.subjects.end(), subject) != finding.subjects.end()) continue;
+    if (finding.subjects.size() < 16) finding.subjects.push_back(subject);
+    names.push_back(subject.substr(subject.find(' ') + 1));
+  }
+  if (names.empty()) return std::nullopt;
+  finding.code = "disk-low";
+  finding.confidence = Confidence::high;
+  if (!finding.ranks.empty()) finding.victims = known_ranks(evidence).without(finding.ranks);
+  finding.summary = finding.ranks.empty()
+                        ? fmt::format("A disk is full on {}", join_words(names, 4))
+                        : fmt::format("{} could not write: the disk (or quota) is full", finding.ranks.label(4));
+  finding.summary.front() = finding.summary.front() == 'r' ? 'R' : finding.summary.front();
+  finding.explanation = "The process ended over it, and the others wait for it.\n";
+  finding.advice = "Look at df -h and df -i for the path it wrote to, and at quotas; remove old checkpoints.";
+  return finding;
+}
+
 bool locks_memory(const std::string& text) {
   return contains_text(text, "ibv_") && contains_text(text, "cannot allocate memory");
 }
@@ -96,6 +130,7 @@ std::vector<Finding> judge_host_limits(const Evidence& evidence) {
       "Raise nofile (ulimit -n 65536 or more) for the job."};
   std::vector<Finding> findings;
   if (auto finding = shared_memory(evidence)) findings.push_back(std::move(*finding));
+  if (auto finding = full_disk(evidence)) findings.push_back(std::move(*finding));
   if (auto finding = by_warning(evidence, kLocked, locks_memory)) findings.push_back(std::move(*finding));
   if (auto finding = by_warning(evidence, kFiles, opens_files)) findings.push_back(std::move(*finding));
   return findings;

@@ -301,6 +301,68 @@ std::optional<Finding> sockets(const Evidence& evidence, const Dead& dead) {
   return finding;
 }
 
+// A port to listen on that another process has. Binding is tried for IPv6 and then IPv4: what counts is whether it went
+// on.
+std::optional<Finding> port_taken(const Evidence& evidence) {
+  const LastWork last = last_work(evidence);
+  Finding finding;
+  std::set<std::int64_t> ports;
+  for (const auto& [event, fact] : seen<PortTaken>(evidence)) {
+    if (went_on(last, *event)) continue;
+    cite(finding, evidence, *event);
+    if (fact->port) ports.insert(*fact->port);
+    if (event->rank) finding.victims.insert(*event->rank);
+    const std::string subject = host_subject(evidence, *event);
+    if (std::find(finding.subjects.begin(), finding.subjects.end(), subject) == finding.subjects.end() &&
+        finding.subjects.size() < 12) {
+      finding.subjects.push_back(subject);
+    }
+  }
+  if (finding.evidence.empty()) return std::nullopt;
+  std::vector<std::string> names;
+  for (std::int64_t port : ports) names.push_back(std::to_string(port));
+  for (const std::string& name : names) {
+    if (finding.subjects.size() < 16) finding.subjects.push_back("port " + name);
+  }
+  finding.code = "port-blocked";
+  finding.confidence = Confidence::high;
+  finding.summary = fmt::format("The port {} is taken: {} cannot listen on it",
+                                names.empty() ? std::string("of the rendezvous") : join_words(names, 3),
+                                finding.victims.empty() ? std::string("the process") : finding.victims.label(4));
+  finding.explanation =
+      "Another process holds it: a job on the same host, one of an earlier attempt that has not ended, or a second "
+      "launcher of this one.\n";
+  finding.advice =
+      "See who has it (ss -ltnp), end what is left of earlier attempts, or give each job a port of its own "
+      "(MASTER_PORT, --rdzv-endpoint with port 0).";
+  return finding;
+}
+
+// More came over a link than its end expects: the two sides do not mean the same operation or size.
+std::optional<Finding> sizes_on_the_wire(const Evidence& evidence) {
+  Finding finding;
+  for (const auto& [event, fact] : seen<NcclWarning>(evidence)) {
+    const bool truncated =
+        contains_text(fact->text, "message truncated") || contains_text(fact->text, "collective mismatch error");
+    if (!truncated) continue;
+    cite(finding, evidence, *event);
+    if (!event->host.empty() && finding.subjects.size() < 16) finding.subjects.push_back("host " + event->host);
+  }
+  if (finding.evidence.empty()) return std::nullopt;
+  std::sort(finding.subjects.begin(), finding.subjects.end());
+  finding.subjects.erase(std::unique(finding.subjects.begin(), finding.subjects.end()), finding.subjects.end());
+  finding.code = "mismatch-size";
+  finding.confidence = Confidence::low;
+  finding.summary = "The two ends of a connection do not agree on the size of one message; which is wrong is not shown";
+  finding.explanation =
+      "Either the ranks call different operations or counts, or the libraries cut the same operation differently "
+      "(unlike NCCL versions or NCCL_ settings on the hosts).\n";
+  finding.advice =
+      "Compare NCCL's version and environment on both hosts, and what the ranks call (recorder dumps, "
+      "TORCH_DISTRIBUTED_DEBUG=DETAIL).";
+  return finding;
+}
+
 // Connections closed by the other side, and no process is known to have ended.
 std::optional<Finding> lost_connections(const Evidence& evidence) {
   if (!judge_process_ends(evidence).empty()) return std::nullopt;
@@ -336,6 +398,8 @@ std::optional<Finding> lost_connections(const Evidence& evidence) {
 std::vector<Finding> judge_network(const Evidence& evidence) {
   const Dead dead = dead_of(evidence);
   std::vector<Finding> findings;
+  if (auto finding = port_taken(evidence)) findings.push_back(std::move(*finding));
+  if (auto finding = sizes_on_the_wire(evidence)) findings.push_back(std::move(*finding));
   if (auto finding = completions(evidence, dead)) {
     findings.push_back(std::move(*finding));
     return findings;

@@ -69,9 +69,22 @@ Sharing shown_by_init(const Evidence& evidence) {
   return sharing;
 }
 
+// "Multiple Ranks are using the same GPU/Partition", of which newer versions name none.
+Sharing told_without_names(const Evidence& evidence) {
+  Sharing sharing;
+  for (const auto& [event, fact] : seen<NcclWarning>(evidence)) {
+    if (!contains_text(fact->text, "are using the same gpu")) continue;
+    sharing.ranks[{event->host, {}}];
+    sharing.events.push_back(event);
+    add_device(sharing, event->cuda_device);
+  }
+  return sharing;
+}
+
 std::optional<Finding> device_duplicate(const Evidence& evidence) {
   Sharing sharing = told_by_nccl(evidence);
   if (sharing.events.empty()) sharing = shown_by_init(evidence);
+  if (sharing.events.empty()) sharing = told_without_names(evidence);
   if (sharing.events.empty()) return std::nullopt;
   Finding finding;
   finding.code = "device-duplicate";
@@ -187,11 +200,40 @@ std::optional<Finding> barrier_device(const Evidence& evidence) {
   return finding;
 }
 
+// ---- a device that is not there
+// --------------------------------------------------------------------------------------
+
+std::optional<Finding> device_ordinal(const Evidence& evidence) {
+  const ProcessTable processes(evidence);
+  Finding finding;
+  std::string what;
+  for (const auto& [event, fact] : seen<ProcessEnd>(evidence)) {
+    if (!contains_text(fact->what, "invalid device ordinal")) continue;
+    cite(finding, evidence, *event);
+    if (const auto rank = processes.rank_of(*event)) finding.ranks.insert(*rank);
+    if (what.empty() && !fact->call_site.empty()) what = fmt::format(" ({})", fact->call_site);
+  }
+  if (finding.evidence.empty()) return std::nullopt;
+  finding.code = "device-ordinal";
+  finding.confidence = Confidence::high;
+  if (!finding.ranks.empty()) finding.victims = known_ranks(evidence).without(finding.ranks);
+  const std::string who = finding.ranks.empty() ? std::string("A process") : finding.ranks.label(4);
+  finding.summary = fmt::format("{} asked for a GPU number that it cannot see{}", who, what);
+  finding.summary.front() = finding.summary.front() == 'r' ? 'R' : finding.summary.front();
+  finding.explanation =
+      "The global rank taken for the local one does this from the second host on; so do more processes than GPUs, and "
+      "CUDA_VISIBLE_DEVICES that leaves fewer.\n";
+  finding.advice =
+      "Use LOCAL_RANK for the device, and compare the processes on a host with the GPUs that each can see.";
+  return finding;
+}
+
 }  // namespace
 
 std::vector<Finding> judge_devices(const Evidence& evidence) {
   std::vector<Finding> findings;
   if (auto finding = device_duplicate(evidence)) findings.push_back(std::move(*finding));
+  if (auto finding = device_ordinal(evidence)) findings.push_back(std::move(*finding));
   if (auto finding = barrier_device(evidence)) findings.push_back(std::move(*finding));
   return findings;
 }

@@ -274,13 +274,18 @@ std::optional<Finding> too_few(const Evidence& evidence, const Barrier& barrier,
   if (any_passed || barrier.world > kMostWorld) return std::nullopt;
   const RankSet all = RankSet::range(RankId(0), RankId(barrier.world - 1));
   RankSet candidates = all.without(barrier.arrived());
+  // Who has lines of its own here was started, at least; where just as many are not heard of at all, they are meant.
+  const RankSet unheard = candidates.without(spoken_ranks(evidence));
+  const bool by_silence = !unheard.empty() && unheard.size() < candidates.size() &&
+                          static_cast<std::int64_t>(unheard.size()) == barrier.world - barrier.count;
+  if (by_silence) candidates = unheard;
   // Lines of early arrivals show small counts: all came, unless the barrier timed out.
   if (candidates.empty()) return std::nullopt;
   const auto lacking = static_cast<std::size_t>(barrier.world - barrier.count);
   const bool named = candidates.size() <= lacking;
   if (named && candidates.without(dead).empty()) return std::nullopt;
   if (named) candidates = candidates.without(dead);
-  const bool sure = named && candidates.size() == lacking && (barrier.timed_out() || barrier.waits_on());
+  const bool sure = named && !by_silence && candidates.size() == lacking && (barrier.timed_out() || barrier.waits_on());
   const bool later_group = key_index(barrier.key) > 1;
   Finding finding = start(evidence, barrier, later_group ? "group-create" : "rank-missing",
                           sure && !later_group ? Confidence::high

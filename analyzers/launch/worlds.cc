@@ -82,10 +82,13 @@ std::vector<World> comm_worlds(const Evidence& evidence) {
   for (const World& world : worlds) {
     if (world.size != worlds.front().size) return {};
   }
-  // Parts of a larger job (tensor-parallel groups, say) look the same, but their ranks go on from part to part. Alone
-  // in its world no process of a larger job has nothing but itself.
+  // Parts of a larger job (tensor-parallel groups, say) look the same, and the group of all may be made later or never.
+  // Only ranks that begin anew in each tell them apart, or a world that is stated to be just as small. Alone in its
+  // world no process of a larger job has nothing but itself.
   const bool alone = !worlds.empty() && worlds.front().size == 1;
   if (ranks_differ_from_positions && !alone) return {};
+  const bool stated = !worlds.empty() && stated_world_size(evidence) == worlds.front().size;
+  if (!ranks_known && !stated && !alone) return {};
   if (!ranks_known && alone && stated_world_size(evidence).value_or(1) == 1) {
     // Single-process runs side by side are only a split job where they use several hosts or devices of one run.
     std::set<std::string> hosts;

@@ -19,6 +19,9 @@ std::vector<Finding> judge_absence(const Evidence& evidence);
 // Time-outs of gloo, which blocks the host: `timeout`, or `lagging-rank` where one rank alone did not wait.
 std::vector<Finding> judge_host_timeouts(const Evidence& evidence);
 
+// `missing-ranks` that a library names by itself: the monitored barrier, the desync report, Horovod's stall check.
+std::vector<Finding> judge_told_absent(const Evidence& evidence);
+
 // From watchdog lines alone, per group: `mismatch-size`, `mismatch-type`, `rank-skipped`, `missing-ranks`,
 // `stuck-device`, `stuck-in-collective`, `lagging-rank`, `timeout`, `timeout-short`.
 std::vector<Finding> judge_watchdog(const Evidence& evidence);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <tuple>
 
 #include "analyzers/liveness/exit_meaning.h"
 #include "analyzers/liveness/liveness.h"
@@ -26,6 +27,7 @@ struct End {
   std::optional<std::int64_t> signal;
   bool exception = false;          // of the user's program: the process itself said why
   bool weak = false;               // an exit code alone
+  bool perhaps_caught = false;     // its rank reports work after it
   bool consequence = false;        // of another end, or of a hang
   bool first_by_launcher = false;  // torchelastic's "first observed failure"
   bool by_launcher = false;
@@ -121,6 +123,60 @@ End end_of(const LogEvent& event, const ElasticFailure& fact) {
   return end;
 }
 
+// Lines that show that the process (or, in a file of all, the job) went on, and those of a new start.
+class Continuation {
+ public:
+  explicit Continuation(const Evidence& evidence, const std::vector<std::uint32_t>& attempts) {
+    for (std::size_t i = 0; i < evidence.events.size(); ++i) {
+      const LogEvent& event = evidence.events[i];
+      if (std::holds_alternative<ProgressNotice>(event.fact)) {
+        if (event.rank) {
+          own_[{event.input, attempts[i], *event.rank}] = event.line;
+        } else {
+          nameless_[{event.input, attempts[i]}].push_back(event.line);
+        }
+      } else if (starts(event.fact)) {
+        starts_[event.input].push_back(event.line);
+      }
+    }
+  }
+
+  // An exception that somebody caught: the rank that raised it reports work later on. Lines without a rank may be of
+  // others, who can finish the step at hand but no more; so it takes several of them.
+  bool caught(const LogEvent& event, std::uint32_t attempt) const {
+    std::uint64_t until = 0;
+    if (event.rank) {
+      const auto own = own_.find({event.input, attempt, *event.rank});
+      if (own != own_.end()) until = own->second;
+    }
+    const auto lines = nameless_.find({event.input, attempt});
+    if (until <= event.line && lines != nameless_.end()) {
+      const auto first = std::upper_bound(lines->second.begin(), lines->second.end(), event.line);
+      const bool many = first != lines->second.end() && lines->second.back() - *first >= kSeveral;
+      if (many) until = lines->second.back();
+    }
+    if (until <= event.line) return false;
+    // A process that was started again reports work too.
+    const auto starts = starts_.find(event.input);
+    if (starts == starts_.end()) return true;
+    const auto next = std::upper_bound(starts->second.begin(), starts->second.end(), event.line);
+    return next == starts->second.end() || *next > until;
+  }
+
+ private:
+  static constexpr std::uint64_t kSeveral = 10;
+
+  static bool starts(const LogFact& fact) {
+    return std::holds_alternative<CommInit>(fact) || std::holds_alternative<StoreBarrier>(fact) ||
+           std::holds_alternative<StoreJoin>(fact) || std::holds_alternative<LibraryVersion>(fact) ||
+           std::holds_alternative<AttemptStart>(fact);
+  }
+
+  std::map<std::tuple<InputId, std::uint32_t, RankId>, std::uint64_t> own_;  // the last line of progress
+  std::map<std::pair<InputId, std::uint32_t>, std::vector<std::uint64_t>> nameless_;
+  std::map<InputId, std::vector<std::uint64_t>> starts_;
+};
+
 std::vector<End> collect(const Evidence& evidence, const ProcessTable& processes) {
   const std::vector<std::uint32_t> attempts = attempts_of(evidence);
   // A line that another judge reads is not read here as well.
@@ -130,6 +186,7 @@ std::vector<End> collect(const Evidence& evidence, const ProcessTable& processes
         std::holds_alternative<ProcessEnd>(event.fact) || std::holds_alternative<ElasticFailure>(event.fact);
     if (!ends && event.line > 0) told.insert({event.input, event.line});
   }
+  const Continuation continuation(evidence, attempts);
   std::vector<End> ends;
   for (std::size_t i = 0; i < evidence.events.size(); ++i) {
     const LogEvent& event = evidence.events[i];
@@ -137,6 +194,7 @@ std::vector<End> collect(const Evidence& evidence, const ProcessTable& processes
     if (const auto* process = std::get_if<ProcessEnd>(&event.fact)) {
       if (process->kind == ProcessEnd::Kind::exit_code && process->exit_code == 0) continue;
       end = end_of(event, *process);
+      end.perhaps_caught = end.exception && continuation.caught(event, attempts[i]);
       if (told.count({event.input, event.line}) > 0) end.consequence = true;
     } else if (const auto* failure = std::get_if<ElasticFailure>(&event.fact)) {
       if (failure->exit_code == 0) continue;
@@ -265,6 +323,17 @@ std::vector<End> one_a_rank(const std::vector<End>& ends) {
     held.first_by_launcher = first;
   }
   return kept;
+}
+
+// Exceptions that were caught are no ends, as long as nothing else went wrong. Where something did, the lines behind
+// one may also be what its process still had in its buffers.
+void drop_caught(std::vector<End>& ends, const Setting& setting) {
+  const bool all_went_on =
+      std::all_of(ends.begin(), ends.end(), [](const End& end) { return end.perhaps_caught || end.consequence; });
+  const bool fell = std::any_of(ends.begin(), ends.end(), [](const End& end) { return !end.exception; });
+  if (all_went_on && !fell && !setting.any_timeout) {
+    std::erase_if(ends, [](const End& end) { return end.perhaps_caught; });
+  }
 }
 
 struct Cause {
@@ -444,6 +513,8 @@ void explain_ends(const Evidence& evidence, const Cause& cause, const std::vecto
 }
 
 Confidence confidence_of(const Cause& cause, const Finding& finding, bool inferred, const Evidence& evidence) {
+  if (std::any_of(cause.ends.begin(), cause.ends.end(), [](const End& end) { return end.perhaps_caught; }))
+    return Confidence::low;
   if (!cause.ordered) return cause.ends.size() > 1 ? Confidence::low : Confidence::medium;
   if (finding.ranks.empty()) return Confidence::medium;
   const RankSet all = known_ranks(evidence);
@@ -486,6 +557,11 @@ Finding dead_rank(const Evidence& evidence, const std::vector<End>& all, Cause c
     finding.explanation +=
         "Every rank ended in the same way: look for one common cause (input, code, shared storage), "
         "not for one rank.\n";
+  }
+  if (std::any_of(cause.ends.begin(), cause.ends.end(), [](const End& end) { return end.perhaps_caught; })) {
+    finding.explanation +=
+        "Its log reports work after that: either the exception was caught and something else is wrong, or these lines "
+        "were only written late.\n";
   }
   explain_dumps(evidence, finding);
   explain_connections(evidence, cause.ends.front(), finding);
@@ -552,6 +628,18 @@ std::optional<Finding> another_size(const Evidence& evidence, const std::vector<
   return finding;
 }
 
+// Attempts that came to work at all: what ended an earlier one is over.
+std::set<std::uint32_t> attempts_with_work(const Evidence& evidence, const std::vector<std::uint32_t>& attempts) {
+  std::set<std::uint32_t> work;
+  for (std::size_t i = 0; i < evidence.events.size(); ++i) {
+    const LogFact& fact = evidence.events[i].fact;
+    if (std::holds_alternative<ProgressNotice>(fact) || std::holds_alternative<WatchdogTimeout>(fact)) {
+      work.insert(attempts[i]);
+    }
+  }
+  return work;
+}
+
 // All that is known are reports that some peer went away.
 std::optional<Finding> only_reports(const Evidence& evidence, const std::vector<End>& ends, const Setting& setting) {
   std::vector<RankId> reporters;
@@ -585,10 +673,13 @@ std::vector<Finding> judge_process_ends(const Evidence& evidence) {
   for (End& end : collect(evidence, processes)) by_attempt[end.attempt].push_back(std::move(end));
   const std::vector<std::uint32_t> attempts = attempts_of(evidence);
   const std::uint32_t last = attempts.empty() ? 0 : *std::max_element(attempts.begin(), attempts.end());
+  const std::set<std::uint32_t> work = attempts_with_work(evidence, attempts);
   std::vector<Finding> findings;
   for (auto& [attempt, ends] : by_attempt) {
     const Setting setting = setting_of(evidence, attempts, attempt);
     mark_consequences(ends, setting);
+    drop_caught(ends, setting);
+    if (ends.empty()) continue;
     const std::vector<End> all = one_a_rank(ends);
     std::vector<End> primary;
     std::vector<End> rest;
@@ -619,8 +710,7 @@ std::vector<Finding> judge_process_ends(const Evidence& evidence) {
     if (last > attempt) {
       finding.subjects.push_back(fmt::format("attempt {}", attempt));
       finding.explanation += fmt::format("This ended attempt {}; attempt {} is in this evidence too.\n", attempt, last);
-      const bool went_on = by_attempt.rbegin()->first == attempt && !seen<ProgressNotice>(evidence).empty();
-      if (went_on) finding.severity = Severity::warning;
+      if (work.upper_bound(attempt) != work.end()) finding.severity = Severity::warning;
     }
     findings.push_back(std::move(finding));
   }

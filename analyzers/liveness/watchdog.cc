@@ -16,6 +16,14 @@ constexpr std::size_t kMostClasses = 4;
 
 using Classes = std::map<std::string, std::vector<RankId>>;
 
+// One group, and what it is judged against.
+struct View {
+  const Evidence& evidence;
+  const WatchdogGroup& group;
+  const WatchdogSetting& setting;
+  const std::vector<Seen<HeartbeatStuck>>& heartbeats;
+};
+
 // The ranks outside the one class that holds more than half of them; all when there is none.
 RankSet minority(const Classes& classes) {
   std::size_t total = 0;
@@ -67,34 +75,39 @@ void cite_voices(const Evidence& evidence, const WatchdogGroup& group, const Ran
   }
 }
 
-void tell_unseen(const WatchdogGroup& group, Finding& finding) {
-  const RankSet unseen = group.unseen();
-  if (unseen.empty()) return;
-  finding.explanation +=
-      fmt::format("Nothing is here from {}{}.\n", unseen.label(),
-                  group.members_assumed ? " (assumed from the numbering; the world size is not stated)" : "");
+// Who is not here at all, and who is, but not with a time-out.
+void tell_unseen(const View& view, Finding& finding) {
+  const RankSet unseen = view.group.unseen();
+  const RankSet silent = unseen.common(view.setting.heard);
+  const RankSet nowhere = unseen.without(silent);
+  if (!silent.empty()) {
+    finding.explanation += fmt::format("Other lines of {} are here, but no time-out.\n", silent.label());
+  }
+  if (nowhere.empty()) return;
+  const bool numbering = view.group.members_assumed && view.setting.size == 0;
+  finding.explanation += fmt::format("Nothing is here from {}{}.\n", nowhere.label(),
+                                     numbering ? " (assumed from the numbering; the world size is not stated)" : "");
 }
 
 // Heartbeat lines come N s after the first time-out because the process is being taken down.
-void tell_heartbeats(const Evidence& evidence, const WatchdogGroup& group, Finding& finding) {
+void tell_heartbeats(const View& view, Finding& finding) {
+  if (view.heartbeats.empty()) return;
+  const auto& [event, fact] = view.heartbeats.front();
   const LogEvent* first = nullptr;
-  for (const WatchdogVoice& voice : group.voices) {
+  for (const WatchdogVoice& voice : view.group.voices) {
     if (first == nullptr || elapsed(*first, voice.event()).value_or(0) < 0) first = &voice.event();
   }
-  for (const auto& [event, fact] : seen<HeartbeatStuck>(evidence)) {
-    const auto later = first != nullptr ? elapsed(*first, *event) : std::nullopt;
-    cite(finding, evidence, *event);
-    // Both are lengths of time here, so that their difference has a value.
-    const bool known = later && *later >= 0 && fact->stuck_for >= 0;
-    const Nanos off = known ? *later - fact->stuck_for : 0;
-    const bool exact = known && std::max(off, -off) <= 15 * kSecond + fact->stuck_for / 20;
-    finding.explanation += fmt::format(
-        "The heartbeat message ({} without progress{}) is a consequence: the watchdog of a process that is already "
-        "being "
-        "taken down. A longer heartbeat time-out would change nothing.\n",
-        format_duration(fact->stuck_for), exact ? ", and it comes just that long after the first time-out" : "");
-    return;
-  }
+  const auto later = first != nullptr ? elapsed(*first, *event) : std::nullopt;
+  cite(finding, view.evidence, *event);
+  // Both are lengths of time here, so that their difference has a value.
+  const bool known = later && *later >= 0 && fact->stuck_for >= 0;
+  const Nanos off = known ? *later - fact->stuck_for : 0;
+  const bool exact = known && std::max(off, -off) <= 15 * kSecond + fact->stuck_for / 20;
+  finding.explanation += fmt::format(
+      "The heartbeat message ({} without progress{}) is a consequence: the watchdog of a process that is already "
+      "being "
+      "taken down. A longer heartbeat time-out would change nothing.\n",
+      format_duration(fact->stuck_for), exact ? ", and it comes just that long after the first time-out" : "");
 }
 
 // ---- contradictions -------------------------------------------------------------------------------------------------
@@ -134,7 +147,8 @@ std::optional<Finding> shifted_by_one(const Evidence& evidence, const WatchdogGr
   return finding;
 }
 
-std::optional<Finding> type_mismatch(const Evidence& evidence, const WatchdogGroup& group) {
+std::optional<Finding> type_mismatch(const View& view) {
+  const WatchdogGroup& group = view.group;
   Classes classes;
   for (const WatchdogVoice& voice : group.voices) {
     const auto* timeout = voice.timeout_at(group.seq);
@@ -145,7 +159,7 @@ std::optional<Finding> type_mismatch(const Evidence& evidence, const WatchdogGro
   }
   if (classes.size() < 2) return std::nullopt;
   const RankSet odd = minority(classes);
-  if (auto skipped = shifted_by_one(evidence, group, odd)) return skipped;
+  if (auto skipped = shifted_by_one(view.evidence, group, odd)) return skipped;
   Finding finding =
       start(group, "mismatch-type", Severity::error,
             odd.size() < group.speakers.size() && !group.name.empty() ? Confidence::high : Confidence::medium);
@@ -159,12 +173,13 @@ std::optional<Finding> type_mismatch(const Evidence& evidence, const WatchdogGro
   if (group.name.empty()) finding.explanation += "The lines do not name the group: they are taken to be of one.\n";
   if (odd.size() == group.speakers.size()) finding.explanation += "No side has a majority: nobody is singled out.\n";
   finding.advice = "Compare the code paths that lead these ranks to this operation.";
-  tell_unseen(group, finding);
-  cite_voices(evidence, group, odd, finding);
+  tell_unseen(view, finding);
+  cite_voices(view.evidence, group, odd, finding);
   return finding;
 }
 
-std::optional<Finding> size_mismatch(const Evidence& evidence, const WatchdogGroup& group) {
+std::optional<Finding> size_mismatch(const View& view) {
+  const WatchdogGroup& group = view.group;
   Classes classes;
   for (const WatchdogVoice& voice : group.voices) {
     const auto* timeout = voice.timeout_at(group.seq);
@@ -173,7 +188,7 @@ std::optional<Finding> size_mismatch(const Evidence& evidence, const WatchdogGro
   }
   if (classes.size() < 2) return std::nullopt;
   const RankSet odd = minority(classes);
-  if (auto skipped = shifted_by_one(evidence, group, odd)) return skipped;
+  if (auto skipped = shifted_by_one(view.evidence, group, odd)) return skipped;
   const bool equal_sides = odd.size() == group.speakers.size();
   Finding finding = start(group, "mismatch-size", Severity::error, equal_sides ? Confidence::medium : Confidence::high);
   finding.ranks = odd;
@@ -188,8 +203,8 @@ std::optional<Finding> size_mismatch(const Evidence& evidence, const WatchdogGro
   finding.advice =
       "Make the tensor the same on all ranks: look at what shapes it there (last batch, padding, unused "
       "parameters).";
-  tell_unseen(group, finding);
-  cite_voices(evidence, group, odd, finding);
+  tell_unseen(view, finding);
+  cite_voices(view.evidence, group, odd, finding);
   return finding;
 }
 
@@ -218,26 +233,6 @@ std::optional<Finding> wrong_ratio(const Evidence& evidence, const WatchdogGroup
 
 // ---- who is missing -------------------------------------------------------------------------------------------------
 
-// Ranks with lines of their own in this evidence, about other things than this group.
-RankSet heard(const Evidence& evidence) {
-  std::vector<RankId> ranks;
-  for (const LogEvent& event : evidence.events) {
-    if (event.rank) ranks.push_back(*event.rank);
-  }
-  return RankSet(std::move(ranks));
-}
-
-// Ranks that lost a peer before their own time-out could come: they waited as well.
-RankSet lost_a_peer(const Evidence& evidence) {
-  std::vector<RankId> ranks;
-  for (const LogEvent& event : evidence.events) {
-    const auto* end = std::get_if<ProcessEnd>(&event.fact);
-    const bool lost = (end != nullptr && end->secondary) || std::holds_alternative<NetSocketError>(event.fact);
-    if (event.rank && lost) ranks.push_back(*event.rank);
-  }
-  return RankSet(std::move(ranks));
-}
-
 // One file holds the lines of all who speak: a rank without a line there is silent, not just not collected.
 bool one_file(const WatchdogGroup& group) {
   return std::all_of(group.voices.begin(), group.voices.end(), [&group](const WatchdogVoice& voice) {
@@ -245,50 +240,96 @@ bool one_file(const WatchdogGroup& group) {
   });
 }
 
-std::optional<Finding> missing(const Evidence& evidence, const WatchdogGroup& group, const RankSet& waits_elsewhere) {
-  std::vector<RankId> waiting;
-  std::vector<RankId> not_there;
+// Who never came, and how that is known.
+struct Absent {
+  RankSet ranks;
+  Confidence confidence = Confidence::medium;
+  std::string why;
+};
+
+// Ranks that timed out in this group before its common operation.
+std::vector<RankId> earlier_here(const WatchdogGroup& group) {
+  std::vector<RankId> ranks;
+  for (const WatchdogVoice& voice : group.voices) {
+    if (!voice.timeouts.empty() && *voice.failed_seq() < group.seq) ranks.push_back(voice.rank);
+  }
+  return ranks;
+}
+
+// By their own status lines.
+Absent behind_by_status(const View& view) {
+  const WatchdogGroup& group = view.group;
+  std::vector<RankId> behind;
   for (const WatchdogVoice& voice : group.voices) {
     const auto enqueued = voice.last_enqueued();
-    const bool behind = voice.timeouts.empty() && enqueued && *enqueued < group.seq;
-    (behind ? not_there : waiting).push_back(voice.rank);
+    const bool earlier = voice.timeouts.empty() || *voice.failed_seq() < group.seq;
+    if (earlier && enqueued && *enqueued < group.seq) behind.push_back(voice.rank);
   }
-  RankSet behind = RankSet(std::move(not_there)).without(waits_elsewhere);
-  const RankSet at(std::move(waiting));
-  Confidence confidence = group.size && group.unseen().empty() ? Confidence::high : Confidence::medium;
-  std::string why = fmt::format("By their own status lines {} never enqueued seq {}", behind.label(), group.seq);
-  if (behind.empty()) {
-    // Silence: of ranks whose other lines are here it says more than of ranks that are nowhere.
-    const RankSet unseen = group.unseen().without(waits_elsewhere).without(lost_a_peer(evidence));
-    if (unseen.empty() || group.voices.size() < 2 || group.members_assumed) return std::nullopt;
-    const RankSet silent = unseen.common(heard(evidence));
-    const bool nearly_all = unseen.size() * 4 <= group.members.size() && one_file(group);
-    if (silent != unseen && !nearly_all) return std::nullopt;
-    if (silent.size() * 2 > group.members.size()) return std::nullopt;
-    behind = unseen;
-    confidence = silent == unseen ? Confidence::medium : Confidence::low;
-    why = fmt::format("{} {} no time-out at seq {} while all others have: {}", unseen.label(),
-                      unseen.size() == 1 ? "has" : "have", group.seq,
-                      silent == unseen ? "other lines of theirs are here, so their logs were collected"
-                                       : "silence is the only sign, and their logs may just not be here");
+  Absent absent;
+  // Who waits elsewhere is a victim there; who waits earlier in this very group is not.
+  RankSet elsewhere = view.setting.waiting;
+  for (RankId rank : earlier_here(group)) elsewhere.erase(rank);
+  absent.ranks = RankSet(std::move(behind)).without(elsewhere);
+  absent.confidence = group.size && group.unseen().empty() ? Confidence::high : Confidence::medium;
+  absent.why = fmt::format("By their own status lines {} never enqueued seq {}", absent.ranks.label(), group.seq);
+  const RankSet stuck = absent.ranks.common(RankSet(earlier_here(group)));
+  if (!stuck.empty()) {
+    absent.confidence = Confidence::low;
+    absent.why += fmt::format(
+        ": {} still {} in an earlier operation, which the others count as done (its device may be behind, or it calls "
+        "something else there)",
+        stuck.label(), stuck.size() == 1 ? "waits" : "wait");
   }
-  if (behind.size() * 2 > group.members.size()) return std::nullopt;
-  Finding finding = start(group, "missing-ranks", Severity::error, confidence);
-  finding.ranks = behind;
-  finding.victims = at;
-  finding.summary = fmt::format("{} never joined {} at seq {} of {}; {} {} there", behind.label(4), op_at(group),
+  return absent;
+}
+
+// Silence: of ranks whose other lines are here it says more than of ranks that are nowhere.
+Absent silent_here(const View& view) {
+  const WatchdogGroup& group = view.group;
+  const RankSet unseen = group.unseen().without(view.setting.waiting).without(view.setting.lost_a_peer);
+  if (unseen.empty() || group.voices.size() < 2) return {};
+  const RankSet silent = unseen.common(view.setting.heard);
+  const bool heard = silent == unseen;
+  const bool nearly_all = unseen.size() * 4 <= group.members.size() && one_file(group) && !group.members_assumed;
+  // Of a size that nothing states, only a clear minority is believed.
+  const std::size_t share = group.members_assumed ? 3 : 2;
+  if ((!heard && !nearly_all) || silent.size() * share > group.members.size()) return {};
+  Absent absent;
+  absent.ranks = unseen;
+  // Lines that name no group may be of a smaller one that the silent ranks are not in.
+  const bool sure = heard && !(group.members_assumed && group.name.empty());
+  absent.confidence = sure ? Confidence::medium : Confidence::low;
+  absent.why = fmt::format("{} {} no time-out at seq {} while all others have: {}", unseen.label(),
+                           unseen.size() == 1 ? "has" : "have", group.seq,
+                           heard ? "other lines of theirs are here, so their logs were collected"
+                                 : "silence is the only sign, and their logs may just not be here");
+  return absent;
+}
+
+std::optional<Finding> missing(const View& view) {
+  const WatchdogGroup& group = view.group;
+  Absent absent = behind_by_status(view);
+  if (absent.ranks.empty()) absent = silent_here(view);
+  if (absent.ranks.empty() || absent.ranks.size() * 2 > group.members.size()) return std::nullopt;
+  Finding finding = start(group, "missing-ranks", Severity::error, absent.confidence);
+  finding.ranks = absent.ranks;
+  finding.victims = group.speakers.without(absent.ranks);
+  const RankSet& at = finding.victims;
+  finding.summary = fmt::format("{} never joined {} at seq {} of {}; {} {} there", absent.ranks.label(4), op_at(group),
                                 group.seq, group.label(), at.label(4), at.size() == 1 ? "waits" : "wait");
-  finding.explanation = why + ".\n";
-  if (!group.unseen().without(behind).empty()) tell_unseen(group, finding);
-  finding.advice = fmt::format("Look at what {} did instead: its stack, its last lines, its dump.", behind.label(4));
-  cite_voices(evidence, group, behind, finding);
-  tell_heartbeats(evidence, group, finding);
+  finding.explanation = absent.why + ".\n";
+  if (!group.unseen().without(absent.ranks).empty()) tell_unseen(view, finding);
+  finding.advice =
+      fmt::format("Look at what {} did instead: its stack, its last lines, its dump.", absent.ranks.label(4));
+  cite_voices(view.evidence, group, absent.ranks, finding);
+  tell_heartbeats(view, finding);
   return finding;
 }
 
 // ---- all who speak agree --------------------------------------------------------------------------------------------
 
-std::optional<Finding> not_started(const Evidence& evidence, const WatchdogGroup& group) {
+std::optional<Finding> not_started(const View& view) {
+  const WatchdogGroup& group = view.group;
   std::vector<RankId> running;
   std::vector<RankId> not_running;
   for (const WatchdogVoice& voice : group.voices) {
@@ -307,12 +348,13 @@ std::optional<Finding> not_started(const Evidence& evidence, const WatchdogGroup
       "something before it.\n",
       finding.victims.label(), finding.ranks.label());
   finding.advice = "Look at what runs on that device: a kernel that does not end, or another group's operation.";
-  tell_unseen(group, finding);
-  cite_voices(evidence, group, finding.ranks, finding);
+  tell_unseen(view, finding);
+  cite_voices(view.evidence, group, finding.ranks, finding);
   return finding;
 }
 
-std::optional<Finding> lagging(const Evidence& evidence, const WatchdogGroup& group) {
+std::optional<Finding> lagging(const View& view) {
+  const WatchdogGroup& group = view.group;
   if (group.unseen().empty()) return std::nullopt;
   std::map<std::uint64_t, std::vector<RankId>> by_enqueued;
   for (const WatchdogVoice& voice : group.voices) {
@@ -333,11 +375,11 @@ std::optional<Finding> lagging(const Evidence& evidence, const WatchdogGroup& gr
       "{} {} {} behind in enqueueing. But seq {} was enqueued by it and by all others that speak, and nobody completed "
       "it, so these ranks do not explain the time-out. A gap of this kind may be timing alone.\n",
       finding.ranks.label(), finding.ranks.size() == 1 ? "is" : "are", highest - lowest, group.seq);
-  tell_unseen(group, finding);
+  tell_unseen(view, finding);
   finding.explanation += "The true cause may be one of those.\n";
   finding.advice = fmt::format("Get the same lines of {}: whoever has last enqueued below {} is the one.",
                                group.unseen().label(8), group.seq);
-  cite_voices(evidence, group, finding.ranks, finding);
+  cite_voices(view.evidence, group, finding.ranks, finding);
   return finding;
 }
 
@@ -352,14 +394,20 @@ void tell_sizes(const WatchdogGroup& group, Finding& finding) {
   }
 }
 
-bool all_spoke(const WatchdogGroup& group) {
+bool all_spoke(const View& view) {
+  const WatchdogGroup& group = view.group;
   if (!group.unseen().empty()) return false;
   if (group.size) return group.speakers.size() >= *group.size;
-  // No size is known: ranks 0..n-1 without a gap are taken for all, a single one or a stretch is not.
-  return is_default_group(group.name) && group.voices.size() > 1 && group.speakers.values().front().value == 0;
+  // No size is known: ranks 0..n-1 without a gap are taken for all where nobody else is heard of, a single one or a
+  // stretch is not.
+  if (group.voices.size() < 2 || group.speakers.values().front().value != 0) return false;
+  const std::int64_t last = group.speakers.values().back().value;
+  return static_cast<std::size_t>(last) + 1 == group.speakers.size() && last + 1 >= view.setting.size &&
+         view.setting.heard.without(group.speakers).empty();
 }
 
-Finding stuck(const Evidence& evidence, const WatchdogGroup& group) {
+Finding stuck(const View& view) {
+  const WatchdogGroup& group = view.group;
   const bool known = group.size.has_value();
   Finding finding = start(group, "stuck-in-collective", Severity::error, known ? Confidence::medium : Confidence::low);
   finding.victims = group.speakers;
@@ -375,15 +423,16 @@ Finding stuck(const Evidence& evidence, const WatchdogGroup& group) {
   });
   if (enqueued) finding.explanation += "By their status lines every one had enqueued it, and none completed it.\n";
   tell_sizes(group, finding);
-  cite_voices(evidence, group, {}, finding);
-  tell_heartbeats(evidence, group, finding);
+  cite_voices(view.evidence, group, {}, finding);
+  tell_heartbeats(view, finding);
   finding.advice =
       "Look below the collective: device errors (dmesg, Xid), link and adapter counters, the library; and take a "
       "stack of every rank. No rank is at fault by this evidence.";
   return finding;
 }
 
-Finding timed_out(const Evidence& evidence, const WatchdogGroup& group) {
+Finding timed_out(const View& view) {
+  const WatchdogGroup& group = view.group;
   Finding finding = start(group, "timeout", Severity::error, Confidence::low);
   finding.victims = group.speakers;
   std::string who = group.speakers.empty() ? "a process whose rank is not known" : group.speakers.label(4);
@@ -391,22 +440,23 @@ Finding timed_out(const Evidence& evidence, const WatchdogGroup& group) {
   finding.summary = fmt::format("{} timed out in {} (seq {} of {}); whose fault it is this evidence does not show", who,
                                 op_at(group), group.seq, group.label());
   finding.explanation = "Who waits is a victim, not a culprit.\n";
-  tell_unseen(group, finding);
+  tell_unseen(view, finding);
   if (group.size && group.unseen().empty() && group.speakers.size() < *group.size) {
     finding.explanation +=
         fmt::format("The group has {} ranks, {} of them speak here.\n", *group.size, group.speakers.size());
   }
-  tell_heartbeats(evidence, group, finding);
+  tell_heartbeats(view, finding);
   const RankSet unseen = group.unseen();
   finding.advice =
       fmt::format("Get the logs and recorder dumps of {}.", unseen.empty() ? "all ranks" : unseen.label(8));
-  for (std::size_t i = 0; i < group.nameless.size() && i < 4; ++i) cite(finding, evidence, *group.nameless[i]);
-  cite_voices(evidence, group, {}, finding);
+  for (std::size_t i = 0; i < group.nameless.size() && i < 4; ++i) cite(finding, view.evidence, *group.nameless[i]);
+  cite_voices(view.evidence, group, {}, finding);
   return finding;
 }
 
 // Ranks stopped at different operations of the group.
-std::optional<Finding> apart(const Evidence& evidence, const WatchdogGroup& group) {
+std::optional<Finding> apart(const View& view) {
+  const WatchdogGroup& group = view.group;
   std::vector<RankId> lower;
   bool higher = false;
   for (const WatchdogVoice& voice : group.voices) {
@@ -415,9 +465,12 @@ std::optional<Finding> apart(const Evidence& evidence, const WatchdogGroup& grou
     higher = higher || (seq && *seq > group.seq);
   }
   if (lower.empty() && !higher) return std::nullopt;
+  // By their status lines they have not enqueued what the others wait in.
+  const bool few = !group.name.empty() && !higher && lower.size() * 2 < group.voices.size();
+  if (few && !behind_by_status(view).ranks.empty()) return missing(view);
   // Lines that name no group may be of several: then the numbers cannot be compared.
   if (group.name.empty() || lower.empty() || higher || lower.size() * 2 >= group.voices.size()) {
-    Finding finding = timed_out(evidence, group);
+    Finding finding = timed_out(view);
     finding.explanation += "The ranks stopped at different sequence numbers, perhaps of different groups.\n";
     return finding;
   }
@@ -429,9 +482,9 @@ std::optional<Finding> apart(const Evidence& evidence, const WatchdogGroup& grou
   finding.explanation =
       "It waits in an operation that the others count as done: its device may be behind, or the lists "
       "of operations differ earlier. A dump decides.\n";
-  tell_unseen(group, finding);
+  tell_unseen(view, finding);
   finding.advice = "Collect recorder dumps, and look at that rank's device.";
-  cite_voices(evidence, group, finding.ranks, finding);
+  cite_voices(view.evidence, group, finding.ranks, finding);
   return finding;
 }
 
@@ -465,10 +518,13 @@ void tell_short_limit(const WatchdogGroup& group, Finding& finding) {
 
 // ---- the whole ------------------------------------------------------------------------------------------------------
 
+using Dumps = std::multimap<RankId, const RankRecord*>;
+
 // Whether dumps hold this operation for `rank`: then they say more than its log.
-bool in_dump(const Evidence& evidence, RankId rank, const WatchdogGroup& group) {
-  for (const RankRecord& record : evidence.trace.ranks) {
-    if (!record.snapshot || record.rank != rank) continue;
+bool in_dump(const Evidence& evidence, const Dumps& dumps, RankId rank, const WatchdogGroup& group) {
+  const auto [begin, end] = dumps.equal_range(rank);
+  for (auto at = begin; at != end; ++at) {
+    const RankRecord& record = *at->second;
     const Program& program = evidence.trace.program(record);
     for (std::size_t row = 0; row < program.size(); ++row) {
       const auto seq = program.seq(row);
@@ -483,36 +539,22 @@ bool in_dump(const Evidence& evidence, RankId rank, const WatchdogGroup& group) 
   return false;
 }
 
-// Ranks that wait in another group of the same attempt are victims there, not culprits here.
-RankSet waiting_in_others(const std::vector<WatchdogGroup>& groups, const WatchdogGroup& group) {
-  std::vector<RankId> ranks;
-  for (const WatchdogGroup& other : groups) {
-    if (&other == &group || other.attempt != group.attempt) continue;
-    for (const WatchdogVoice& voice : other.voices) {
-      if (!voice.timeouts.empty()) ranks.push_back(voice.rank);
-    }
-  }
-  return RankSet(std::move(ranks));
-}
-
-std::optional<Finding> judge_group(const Evidence& evidence, const std::vector<WatchdogGroup>& groups,
-                                   const WatchdogGroup& group, bool explained) {
+std::optional<Finding> judge_group(const View& view, const Dumps& dumps, bool explained) {
+  const WatchdogGroup& group = view.group;
   std::size_t dumped = 0;
-  if (std::any_of(evidence.trace.ranks.begin(), evidence.trace.ranks.end(), [](const auto& r) { return r.snapshot; })) {
-    for (const WatchdogVoice& voice : group.voices) {
-      if (in_dump(evidence, voice.rank, group)) ++dumped;
-    }
+  for (const WatchdogVoice& voice : group.voices) {
+    if (!dumps.empty() && in_dump(view.evidence, dumps, voice.rank, group)) ++dumped;
   }
   if (dumped > 0 && dumped == group.voices.size()) return std::nullopt;
-  if (auto finding = type_mismatch(evidence, group)) return finding;
-  if (auto finding = size_mismatch(evidence, group)) return finding;
-  if (auto finding = wrong_ratio(evidence, group)) return finding;
+  if (auto finding = type_mismatch(view)) return finding;
+  if (auto finding = size_mismatch(view)) return finding;
+  if (auto finding = wrong_ratio(view.evidence, group)) return finding;
   if (dumped > 0 || explained) return std::nullopt;
-  if (auto finding = apart(evidence, group)) return finding;
-  if (auto finding = missing(evidence, group, waiting_in_others(groups, group))) return finding;
-  if (auto finding = not_started(evidence, group)) return finding;
-  if (auto finding = lagging(evidence, group)) return finding;
-  Finding finding = all_spoke(group) && group.nameless.empty() ? stuck(evidence, group) : timed_out(evidence, group);
+  if (auto finding = apart(view)) return finding;
+  if (auto finding = missing(view)) return finding;
+  if (auto finding = not_started(view)) return finding;
+  if (auto finding = lagging(view)) return finding;
+  Finding finding = all_spoke(view) && group.nameless.empty() ? stuck(view) : timed_out(view);
   tell_short_limit(group, finding);
   return finding;
 }
@@ -555,16 +597,26 @@ std::optional<Finding> heartbeat_alone(const Evidence& evidence) {
 }  // namespace
 
 std::vector<Finding> judge_watchdog(const Evidence& evidence) {
-  const std::vector<WatchdogGroup> groups = watchdog_groups(evidence);
+  const WatchdogLog log = watchdog_log(evidence);
   std::vector<Finding> findings;
   const std::vector<Finding> ends = judge_process_ends(evidence);
-  if (groups.empty() && ends.empty()) {
+  if (log.groups.empty() && ends.empty()) {
     if (auto finding = heartbeat_alone(evidence)) findings.push_back(std::move(*finding));
   }
-  for (const WatchdogGroup& group : groups) {
+  Dumps dumps;
+  for (const RankRecord& record : evidence.trace.ranks) {
+    if (record.snapshot && record.rank) dumps.emplace(*record.rank, &record);
+  }
+  const auto heartbeats = seen<HeartbeatStuck>(evidence);
+  for (const WatchdogGroup& group : log.groups) {
     if (group.voices.empty() && group.nameless.empty()) continue;
-    if (auto finding = judge_group(evidence, groups, group, ended(ends, group.attempt)))
+    const View view{evidence, group, log.attempts.at(group.attempt), heartbeats};
+    if (auto finding = judge_group(view, dumps, ended(ends, group.attempt))) {
+      // A job that timed out has failed, whoever may be behind.
+      const bool mild = finding->severity != Severity::error && !log.attempts.at(group.attempt).waiting.empty();
       findings.push_back(std::move(*finding));
+      if (mild) findings.push_back(timed_out(view));
+    }
     if (auto finding = unlike_limits(evidence, group)) findings.push_back(std::move(*finding));
   }
   // Where one group's finding names somebody, the bare time-outs of the others are its consequences.

@@ -6,6 +6,8 @@
 #include <map>
 #include <set>
 
+#include "analyzers/launch/comm_table.h"
+
 namespace ddx::analyzers {
 namespace {
 
@@ -99,32 +101,98 @@ void find_members(const Evidence& evidence, WatchdogGroup& group) {
   }
 }
 
-// The sizes of an all_gather tell how many take part; numbers from 0 on tell who.
-void imply_members(WatchdogGroup& group) {
+// The size that the all_gathers and reduce_scatters of a group fit; nullopt: none, or not the same.
+std::optional<std::uint64_t> size_by_ratio(const WatchdogGroup& group) {
   std::optional<std::uint64_t> implied;
   for (const WatchdogVoice& voice : group.voices) {
     const Seen<WatchdogTimeout>* timeout = voice.timeout_at(group.seq);
     const auto size = timeout != nullptr ? implied_size(*timeout->fact) : std::nullopt;
     if (!size || *size < 2) continue;
-    if (implied && *implied != *size) return;
+    if (implied && *implied != *size) return std::nullopt;
     implied = size;
   }
-  const bool subgroup = group.name.empty() && implied && group.size && *implied < *group.size;
+  return implied;
+}
+
+void assume_members(WatchdogGroup& group, std::uint64_t size) {
+  if (size == 0 || size > std::uint64_t(kMostMembers)) return;
+  group.members.insert(RankSet::range(RankId(0), RankId(static_cast<std::int64_t>(size) - 1)));
+  group.members_assumed = !group.size_stated;
+}
+
+// The sizes of an all_gather tell how many take part; numbers from 0 on, and who else is heard of, tell who.
+void imply_members(const WatchdogSetting& setting, WatchdogGroup& group) {
+  const auto implied = size_by_ratio(group);
+  const auto known = std::max<std::uint64_t>(group.size.value_or(0), static_cast<std::uint64_t>(setting.size));
+  const bool subgroup = group.name.empty() && implied && *implied < known;
   if (implied && (!group.size || subgroup)) {
     group.size = implied;
     group.size_stated = false;
   }
-  if (!is_default_group(group.name)) return;
-  const RankId last = group.speakers.empty() ? RankId(0) : group.speakers.values().back();
-  const bool from_zero = !group.speakers.empty() && group.speakers.values().front().value >= 0;
-  if (!from_zero || last.value >= kMostMembers || group.speakers.size() == group.size) return;
-  if (group.size && std::uint64_t(last.value) < *group.size && *group.size <= std::uint64_t(kMostMembers)) {
-    group.members.insert(RankSet::range(RankId(0), RankId(static_cast<std::int64_t>(*group.size) - 1)));
-    group.members_assumed = !group.size_stated;
-  } else if (!group.size) {
-    group.members.insert(RankSet::range(RankId(0), last));
-    group.members_assumed = true;
+  if (!is_default_group(group.name) || subgroup || group.speakers.empty()) return;
+  if (!group.size && setting.size > 0) group.size = static_cast<std::uint64_t>(setting.size);
+  if (group.speakers.values().front().value < 0 || group.speakers.size() == group.size) return;
+  const std::int64_t last = group.speakers.values().back().value;
+  if (last >= kMostMembers) return;
+  if (group.size) {
+    if (std::uint64_t(last) < *group.size) assume_members(group, *group.size);
+    return;
   }
+  // Nothing says how many there are: at least all who are heard of.
+  group.members.insert(setting.heard);
+  const std::int64_t highest = group.members.values().back().value;
+  if (highest < kMostMembers) assume_members(group, static_cast<std::uint64_t>(highest) + 1);
+  group.members_assumed = true;
+}
+
+// The number of ranks that a communicator of the whole job or a RAS table speaks of; 0: none, or fewer than are heard.
+std::int64_t told_size(const Evidence& evidence, const std::vector<CommInfo>& comms, const RankSet& heard) {
+  std::int64_t size = 0;
+  for (const CommInfo& comm : comms) size = std::max(size, comm.nranks);
+  for (const auto& [event, fact] : seen<RasCommunicator>(evidence)) {
+    if (fact->size <= std::uint64_t(kMostMembers)) size = std::max(size, static_cast<std::int64_t>(fact->size));
+  }
+  const bool contradicted = !heard.empty() && heard.values().back().value >= size;
+  return size > kMostMembers || contradicted ? 0 : size;
+}
+
+std::map<std::uint32_t, WatchdogSetting> settings_of(const Evidence& evidence,
+                                                     const std::vector<WatchdogGroup>& groups) {
+  std::map<std::uint32_t, std::vector<RankId>> heard;
+  std::map<std::uint32_t, std::vector<RankId>> lost;
+  std::map<std::uint32_t, std::vector<RankId>> waiting;
+  for (const WatchdogGroup& group : groups) {
+    std::vector<RankId>& own = waiting[group.attempt];
+    for (const WatchdogVoice& voice : group.voices) {
+      if (!voice.timeouts.empty()) own.push_back(voice.rank);
+    }
+  }
+  const std::vector<std::uint32_t> attempts = attempts_of(evidence);
+  for (std::size_t i = 0; i < evidence.events.size(); ++i) {
+    const LogEvent& event = evidence.events[i];
+    if (!event.rank || !waiting.contains(attempts[i])) continue;
+    heard[attempts[i]].push_back(*event.rank);
+    const auto* end = std::get_if<ProcessEnd>(&event.fact);
+    const bool fell = (end != nullptr && end->secondary) || std::holds_alternative<NetSocketError>(event.fact);
+    if (fell) lost[attempts[i]].push_back(*event.rank);
+  }
+  const std::vector<CommInfo> comms = comm_table(evidence);
+  std::map<std::uint32_t, WatchdogSetting> settings;
+  for (auto& [attempt, ranks] : waiting) {
+    WatchdogSetting& setting = settings[attempt];
+    setting.waiting = RankSet(std::move(ranks));
+    setting.heard = RankSet(std::move(heard[attempt]));
+    setting.lost_a_peer = RankSet(std::move(lost[attempt]));
+    for (const CommInfo& comm : comms) {
+      if (comm.positions_are_ranks) setting.heard.insert(comm.positions());
+    }
+    // A file, or a prefix in it, speaks for all attempts: it tells nothing where there are several.
+    for (const Input& input : evidence.inputs) {
+      if (input.format == "log" && waiting.size() == 1) setting.heard.insert(input.ranks);
+    }
+    setting.size = told_size(evidence, comms, setting.heard);
+  }
+  return settings;
 }
 
 }  // namespace
@@ -145,8 +213,9 @@ std::optional<std::uint64_t> WatchdogVoice::last_enqueued() const {
   return status ? status->fact->last_enqueued : std::nullopt;
 }
 
-std::vector<WatchdogGroup> watchdog_groups(const Evidence& evidence) {
-  std::vector<WatchdogGroup> groups;
+WatchdogLog watchdog_log(const Evidence& evidence) {
+  WatchdogLog log;
+  std::vector<WatchdogGroup>& groups = log.groups;
   for (auto& [key, gathered] : gather(evidence)) {
     WatchdogGroup group;
     group.attempt = key.first;
@@ -162,10 +231,11 @@ std::vector<WatchdogGroup> watchdog_groups(const Evidence& evidence) {
     group.speakers = RankSet(std::move(ranks));
     group.seq = common_seq(group.voices);
     find_members(evidence, group);
-    imply_members(group);
     groups.push_back(std::move(group));
   }
-  return groups;
+  log.attempts = settings_of(evidence, groups);
+  for (WatchdogGroup& group : groups) imply_members(log.attempts[group.attempt], group);
+  return log;
 }
 
 std::optional<std::string> comparable_size(const WatchdogTimeout& timeout) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -41,7 +42,19 @@ struct WatchdogGroup {
   std::string label() const { return name.empty() ? "the group" : "group " + name; }
 };
 
-std::vector<WatchdogGroup> watchdog_groups(const Evidence& evidence);
+// What the groups of one attempt are judged against: who spoke of anything at all, who waits, who lost a peer.
+struct WatchdogSetting {
+  RankSet heard;          // ranks with lines, files or INIT entries of their own
+  RankSet waiting;        // timed out in some group
+  RankSet lost_a_peer;    // fell before their own time-out could come: they waited as well
+  std::int64_t size = 0;  // the job has at least so many ranks, as a communicator or a RAS table says; 0: none does
+};
+
+struct WatchdogLog {
+  std::vector<WatchdogGroup> groups;
+  std::map<std::uint32_t, WatchdogSetting> attempts;  // of each group's attempt
+};
+WatchdogLog watchdog_log(const Evidence& evidence);
 
 // What of a time-out line must be equal on all ranks, as text; nullopt: sizes may differ, or are not recorded.
 std::optional<std::string> comparable_size(const WatchdogTimeout& timeout);

@@ -177,7 +177,7 @@ TEST(Ras, TheListedFewAreBehindByNine) {
 
 TEST(Ras, TwoReportsBetweenWhichNothingMoved) {
   Story story;
-  for (int i = 0; i < 2; ++i) story.says(comm({group(640, 1, listed({7})), group(641, 31)}));
+  for (int i = 0; i < 2; ++i) story.at(100 + 60 * i).says(comm({group(640, 1, listed({7})), group(641, 31)}));
   const auto findings = judge_ras(story.evidence());
   ASSERT_THAT(brief(findings), ElementsAre("missing-ranks error medium 7"));
   EXPECT_EQ(findings[0].victims.size(), 31u);

@@ -192,9 +192,18 @@ CommInit init(std::int64_t rank, std::int64_t nranks, const std::string& id, boo
 
 TEST(Worlds, TwoWholeCommunicatorsOnTwoHosts) {
   Story story;
+  for (int rank = 0; rank < 2; ++rank) story.by(rank).on("node-a", 10 + rank).says(init(rank, 2, "0xa"));
+  for (int rank = 0; rank < 2; ++rank) story.by(rank).on("node-b", 10 + rank).says(init(rank, 2, "0xb"));
+  EXPECT_THAT(brief(judge_worlds(story.evidence())), ElementsAre("launch-split error medium none"));
+}
+
+TEST(Worlds, CommunicatorsWithoutRanksMayBePartsOfOneJob) {
+  Story story;
   for (int rank = 0; rank < 2; ++rank) story.on("node-a", 10 + rank).says(init(rank, 2, "0xa"));
   for (int rank = 0; rank < 2; ++rank) story.on("node-b", 10 + rank).says(init(rank, 2, "0xb"));
-  EXPECT_THAT(brief(judge_worlds(story.evidence())), ElementsAre("launch-split error medium none"));
+  EXPECT_THAT(judge_worlds(story.evidence()), IsEmpty());
+  // A world that is stated to be just as small leaves no room for a larger job.
+  EXPECT_THAT(brief(judge_worlds(story.world(2).evidence())), ElementsAre("launch-split error medium none"));
 }
 
 TEST(Worlds, TensorParallelGroupsOfOneJobAreHealthy) {
