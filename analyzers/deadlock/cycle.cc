@@ -7,10 +7,15 @@
 #include <set>
 
 #include "analyzers/deadlock/wait_text.h"
+#include "analyzers/log_view.h"
 #include "analyzers/match/alignment.h"
 
 namespace ddx::analyzers {
 namespace {
+
+bool is_world(const GroupView& group) {
+  return group.label == "default_pg" || group.label == "pg0" || (!group.name.empty() && is_default_group(group.name));
+}
 
 class CycleJudge {
  public:
@@ -31,7 +36,9 @@ class CycleJudge {
     Finding f;
     std::uint32_t start = set_.front();
     const std::vector<std::uint32_t> shared = on_every_cycle(graph_, set_);
-    if (collectives_ == 0 && (groups_.size() == 1 || !reorder_would_help())) {
+    if (set_.size() == 1 && collectives_ == 0) {
+      f = waits_for_itself();
+    } else if (collectives_ == 0 && (groups_.size() == 1 || !reorder_would_help())) {
       f = p2p_cycle();
     } else if (const auto odd = odd_by_count()) {
       start = graph_.index_of(odd->rank);
@@ -119,8 +126,8 @@ class CycleJudge {
   std::optional<OddCount> odd_by_count() const {
     if (!whole_programs()) return std::nullopt;
     std::optional<OddCount> found;
-    for (const GroupView& group : job_.groups) {
-      const auto odd = odd_member(group);
+    for (const std::uint32_t index : groups_of_core()) {
+      const auto odd = odd_member(job_.groups[index]);
       if (!odd) continue;
       if (found && found->rank != odd->rank) return std::nullopt;
       if (core_.contains(odd->rank)) found = odd;
@@ -129,6 +136,16 @@ class CycleJudge {
     // Not one call in the group: it never joined it, which is the more telling story.
     const Instance* missed = awaited_in(graph_.index_of(found->rank));
     return missed && is_creation(*missed, found->rank) ? std::nullopt : found;
+  }
+
+  std::set<std::uint32_t> groups_of_core() const {
+    std::set<std::uint32_t> groups;
+    for (const RankId rank : core_) {
+      for (const RankView::Place& place : job_.view_of(rank)->by_slot) {
+        if (place.group != RankView::kNoGroup) groups.insert(place.group);
+      }
+    }
+    return groups;
   }
 
   static std::optional<OddCount> odd_member(const GroupView& group) {
@@ -233,17 +250,13 @@ class CycleJudge {
     if (kind == OpKind::new_group) return true;
     const MemberView* member = group.member_of(rank);
     const bool first = waiter.calls.front().seq == wait.seq && !waiter.record->head_lost && wait.seq <= 1;
-    const bool default_group =
-        group.label == "default_pg" || group.label == "pg0" || group.name == "0" || group.ranks() == job_.known;
-    const bool world_elsewhere = own_is_default(rank);
-    return first && member && member->last_enqueued.value_or(0) == 0 && (!default_group || world_elsewhere);
+    if (!first || !member || member->last_enqueued.value_or(0) != 0) return false;
+    return own_is_default(rank) || !(is_world(group) || group.ranks() == job_.known);
   }
 
   bool own_is_default(RankId rank) const {
     const Instance* own = own_wait(graph_.index_of(rank));
-    if (!own) return false;
-    const GroupView& group = job_.groups[own->group];
-    return group.label == "default_pg" || group.label == "pg0" || group.name == "0";
+    return own && is_world(job_.groups[own->group]);
   }
 
   Finding one_culprit(std::uint32_t rank) const {
@@ -339,6 +352,24 @@ class CycleJudge {
     return calls[calls.size() - pattern.period] == last;
   }
 
+  Finding waits_for_itself() const {
+    const Instance& own = graph_.instances[*instances_.begin()];
+    Finding f = blank("p2p-cycle", core_);
+    f.confidence = Confidence::high;
+    f.summary = fmt::format("{} waits for itself: {}", core_.label(), call_text(own));
+    f.explanation = fmt::format(
+        "It waits for the {} that it would post itself, next: a call to oneself ends only where both halves are posted "
+        "together.\n",
+        wanted_in(own));
+    f.advice =
+        "Copy locally, or post both halves in one batch (batch_isend_irecv, ncclGroupStart); look for a peer that was "
+        "computed as the rank itself (a pipeline of one stage, a wrap at its end).";
+    return f;
+  }
+
+  // What is missing in a send or receive.
+  static const char* wanted_in(const Instance& wait) { return wait.partner_sends.value_or(false) ? "send" : "receive"; }
+
   Finding p2p_cycle() const {
     Finding f = blank("p2p-cycle", core_);
     f.confidence = Confidence::high;
@@ -370,6 +401,15 @@ class CycleJudge {
     return f;
   }
 
+  static std::string verb_of(const Instance& missed, const RankSet& absent) {
+    return fmt::format("{}{}", missed.p2p ? "post" : "call", absent.size() == 1 ? "s" : "");
+  }
+
+  // The call that `missed` waits for: of a send that is its receive.
+  std::string missing_text(const Instance& missed) const {
+    return missed.p2p ? fmt::format("the {} that meets {}", wanted_in(missed), call_text(missed)) : call_text(missed);
+  }
+
   Finding left_out(const RankSet& absent) const {
     const Instance* missed = awaited_in(graph_.index_of(*absent.begin()));
     if (missed && !missed->p2p && missed->waiters.size() == 1 && !is_creation(*missed, *absent.begin())) {
@@ -377,8 +417,8 @@ class CycleJudge {
     }
     Finding f = blank("missing-ranks", absent);
     f.confidence = missed && missed->waiters.size() > absent.size() ? Confidence::high : Confidence::medium;
-    f.summary = missed ? fmt::format("{} never call{} {}: {} for {}", absent.label(8), absent.size() == 1 ? "s" : "",
-                                     call_text(*missed), waits(ranks_of(graph_, missed->waiters).label(8)),
+    f.summary = missed ? fmt::format("{} never {} {}: {} for {}", absent.label(8), verb_of(*missed, absent),
+                                     missing_text(*missed), waits(ranks_of(graph_, missed->waiters).label(8)),
                                      absent.size() == 1 ? "it" : "them")
                        : fmt::format("{} left out an operation", absent.label(8));
     const bool creation = missed && absent.size() == 1 && is_creation(*missed, *absent.begin());

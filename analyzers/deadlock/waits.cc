@@ -71,10 +71,12 @@ std::vector<ChainEnd> chain_ends(const JobView& job, const WaitGraph& graph) {
 
 class ChainEndJudge {
  public:
-  ChainEndJudge(const JobView& job, const CallKeys& keys, const WaitGraph& graph, const ChainEnd& end)
+  ChainEndJudge(const JobView& job, const CallKeys& keys, const WaitGraph& graph, const std::vector<RankStack>& stacks,
+                const ChainEnd& end)
       : job_(job),
         keys_(keys),
         graph_(graph),
+        stacks_(stacks),
         instance_(graph.instances[end.instance]),
         group_(job.groups[instance_.group]),
         idle_(ranks_of(graph, end.idle)) {
@@ -89,7 +91,7 @@ class ChainEndJudge {
     f.evidence.push_back(call_evidence(job_, group_, waiter(), instance_.row));
     add_last_call(f);
     // Of those who ended, or rightly made no call, a stack says nothing about the hang.
-    if (f.code != "dead-rank" && f.code != "rank0-only") describe_hosts(f);
+    if (f.code != "dead-rank" && f.code != "rank0-only" && f.code != "rank-skipped") describe_hosts(f);
     return f;
   }
 
@@ -100,10 +102,34 @@ class ChainEndJudge {
     return job_.trace->signature(waiter().program->signature(instance_.row)).kind == OpKind::new_group;
   }
 
-  // Few wait, everybody else has nothing to do with the call: it is the few who make one call too many.
+  // One waits, and everybody else has nothing to do with the call, as far as is known.
   bool lonely() const {
-    return !instance_.p2p && group_.members.size() >= 3 && instance_.waiters.size() == 1 &&
+    return !silence_.stop && group_.members.size() >= 3 && instance_.waiters.size() == 1 &&
            instance_.missing.size() + 1 == group_.members.size() && idle_.size() == instance_.missing.size();
+  }
+
+  // No other member ever makes a call like the waiting one.
+  bool unique() const {
+    const Call* call = waiter().call_at(instance_.seq);
+    if (!call) return false;
+    const std::uint64_t key = keys_.key(waiter(), *call);
+    return std::none_of(group_.members.begin(), group_.members.end(), [&](const MemberView& member) {
+      return member.rank != waiter().rank &&
+             std::any_of(member.calls.begin(), member.calls.end(),
+                         [&](const Call& other) { return keys_.key(member, other) == key; });
+    });
+  }
+
+  // Dumps of a rank that is a step ahead and dumps of a rank that makes a call too many look alike, unless the call is
+  // one that does not belong there: nobody ever made it, and others were made before it.
+  bool merely_ahead() const {
+    const bool first = !waiter().calls.empty() && waiter().calls.front().seq == instance_.seq;
+    return !silence_.finished && (first || pattern_goes_on() || !unique());
+  }
+
+  // Few of many are ahead: the many may come yet, if the job was running.
+  bool most_are_absent() const {
+    return !silence_.finished && !silence_.stop && instance_.waiters.size() < idle_.size();
   }
 
   // The waiting call goes on with a repeating pattern that the idle ranks have left.
@@ -121,15 +147,17 @@ class ChainEndJudge {
   Finding unmatched() const {
     if (ended()) return dead();
     Finding f;
-    f.code = "p2p-unmatched";
     const RankSet waiting = ranks_of(graph_, instance_.waiters);
     const char* wanted = *instance_.partner_sends ? "send" : "receive";
     f.ranks = idle_;
-    if (!silence_.stop) f.ranks.insert(waiting);
-    if (silence_.stop) f.code = "missing-ranks";
+    // Only a whole program shows that a call never comes; of what a recorder held, that it had not come.
+    f.code = silence_.finished ? "p2p-unmatched" : "missing-ranks";
+    if (silence_.finished) f.ranks.insert(waiting);
     f.confidence = silence_.finished ? Confidence::high : Confidence::medium;
-    f.summary = fmt::format("{} waits in {} for {}, which never posts the {} (group {})", waiting.label(8),
-                            describe_call(job_, waiter(), instance_.row), idle_.label(8), wanted, group_.label);
+    f.summary =
+        fmt::format("{} waits in {} for {}, which {} the {} (group {})", waiting.label(8),
+                    describe_call(job_, waiter(), instance_.row), idle_.label(8),
+                    silence_.finished || silence_.stop ? "never posts" : "has not posted", wanted, group_.label);
     f.explanation = idle_.size() == 1
                         ? fmt::format(
                               "{} is in no operation itself: all that it posted is complete, and the {} is "
@@ -139,18 +167,32 @@ class ChainEndJudge {
                               "{} are in no operation themselves: all that they posted is complete, and the "
                               "{} is not among it.\n",
                               idle_.label(8), wanted);
-    f.advice = "Compare the two call sites: either the call is one too many, or its partner was left out.";
+    f.advice = silence_.finished
+                   ? "Compare the two call sites: either the call is one too many, or its partner was left out."
+                   : look_at_hosts() + " If it is past that place, the call that waits is one too many.";
     if (silence_.stop) describe_stop(f);
     return f;
+  }
+
+  std::string look_at_hosts() const {
+    return idle_.size() == 1
+               ? fmt::format("Look at what {} does: a stack of its process (py-spy dump) or its log shows where it is.",
+                             idle_.label(8))
+               : fmt::format(
+                     "Look at what {} do: stacks of their processes (py-spy dump) or their logs show where they are.",
+                     idle_.label(8));
   }
 
   Finding missing() const {
     Finding f;
     if (ended()) return dead();
-    if (lonely()) return alone();
+    if (lonely() && is_new_group()) return created_alone();
+    if (lonely() && merely_ahead()) return one_ahead();
+    if (lonely() && !pattern_goes_on()) return unique() ? alone() : one_too_many();
     f.ranks = idle_;
     f.code = "missing-ranks";
     f.confidence = group_.members_known && instance_.waiters.size() > 1 ? Confidence::high : Confidence::medium;
+    if (most_are_absent()) f.confidence = Confidence::low;
     if (is_new_group()) f.code = "group-create";
     if (silence_.finished && pattern_goes_on()) f.code = "uneven-steps";
     if (silence_.finished && group_.members.size() == 2) {
@@ -162,21 +204,13 @@ class ChainEndJudge {
     const std::string call = describe_call(job_, waiter(), instance_.row);
     const std::string waiting = ranks_of(graph_, instance_.waiters).label(8);
     if (f.code == "uneven-steps") {
-      f.summary = fmt::format("{} left a repeating pattern earlier: {} in {} (group {}, seq {}) for it", idle_.label(8),
-                              waits(waiting), call, group_.label, instance_.seq);
+      f.summary = fmt::format("{} left a repeating pattern earlier: {} in {} (group {}, seq {}) for {}", idle_.label(8),
+                              waits(waiting), call, group_.label, instance_.seq, idle_.size() == 1 ? "it" : "them");
       f.advice = "All ranks must take the same number of steps: agree on it before the loop, pad, or use join().";
     } else {
       f.summary = fmt::format("{} never called {} (group {}, seq {}): {} for {}", idle_.label(8), call, group_.label,
                               instance_.seq, waits(waiting), idle_.size() == 1 ? "it" : "them");
-      f.advice = idle_.size() == 1
-                     ? fmt::format(
-                           "Look at what {} does: a stack of its process (py-spy dump) or its log shows where "
-                           "it is.",
-                           idle_.label(8))
-                     : fmt::format(
-                           "Look at what {} do: stacks of their processes (py-spy dump) or their logs show "
-                           "where they are.",
-                           idle_.label(8));
+      f.advice = look_at_hosts();
     }
     f.explanation = fmt::format(
         "{} of {} members have enqueued seq {} of group {}; all that {} enqueued is complete, and {}.\n",
@@ -191,6 +225,17 @@ class ChainEndJudge {
           "every member.\n";
       if (f.confidence == Confidence::high) f.confidence = Confidence::medium;
     }
+    if (f.code == "uneven-steps" && instance_.waiters.size() < idle_.size()) {
+      f.confidence = std::min(f.confidence, Confidence::medium);
+      f.explanation += fmt::format(
+          "One step more on {} is the same fact: which number of steps is meant, the calls do "
+          "not tell.\n",
+          waiting);
+    }
+    if (most_are_absent()) {
+      f.explanation += fmt::format("Most members are absent: that {} {} too far ahead would look the same.\n", waiting,
+                                   instance_.waiters.size() == 1 ? "is" : "are");
+    }
     if (silence_.stop) describe_stop(f);
     return f;
   }
@@ -198,7 +243,7 @@ class ChainEndJudge {
   // Where the idle ranks' own code stood, if somebody looked.
   void describe_hosts(Finding& f) const {
     std::vector<std::string> sites;
-    for (const RankStack& seen : last_host_stacks(*job_.evidence)) {
+    for (const RankStack& seen : stacks_) {
       if (!idle_.contains(seen.rank) || sites.size() == kMostStacks) continue;
       sites.push_back(short_call_site(*seen.stack));
       f.explanation += fmt::format("The main thread of rank {} {} {}.\n", seen.rank.value,
@@ -244,6 +289,59 @@ class ChainEndJudge {
     return f;
   }
 
+  // One caller of a call that others make too, only not so often.
+  Finding one_too_many() const {
+    Finding f;
+    f.code = "rank-skipped";
+    f.ranks = ranks_of(graph_, instance_.waiters);
+    f.confidence = Confidence::high;
+    f.summary = fmt::format("{} makes one call more than the other members of group {}: {} (seq {})", f.ranks.label(),
+                            group_.label, describe_call(job_, waiter(), instance_.row), instance_.seq);
+    f.explanation = fmt::format(
+        "{} have made all their calls, and all are complete. One call too many on one rank is likelier than one too "
+        "few on {}. Calls before it matched by shape only: where equal calls precede it, the one too many may be an "
+        "earlier one.\n",
+        idle_.label(8), idle_.size());
+    f.advice = "Look for a branch, a retry or an exception handler that only this rank takes.";
+    return f;
+  }
+
+  Finding created_alone() const {
+    Finding f;
+    f.code = "group-create";
+    f.ranks = ranks_of(graph_, instance_.waiters);
+    f.confidence = silence_.finished ? Confidence::high : Confidence::medium;
+    f.summary = fmt::format("only {} creates a group: {} (group {}, seq {})", f.ranks.label(),
+                            describe_call(job_, waiter(), instance_.row), group_.label, instance_.seq);
+    f.explanation = "Every rank must take part in making a group, also those that are no members of it.\n";
+    f.advice = "Create groups on all ranks in one order, outside of any rank test.";
+    return f;
+  }
+
+  // Dumps of one rank in a call that its others may or may not come to make.
+  Finding one_ahead() const {
+    Finding f;
+    const RankSet one = ranks_of(graph_, instance_.waiters);
+    // Without a word of trouble nothing says that anything is wrong.
+    const bool trouble = trouble_in_logs(*job_.evidence);
+    f.code = trouble ? "missing-ranks" : "inconclusive";
+    f.severity = trouble ? Severity::error : Severity::info;
+    f.confidence = Confidence::low;
+    if (trouble) f.ranks = idle_;
+    if (!trouble) f.victims = one;
+    f.summary = fmt::format("{} is one call ahead of all other members: {} (group {}, seq {})", one.label(),
+                            describe_call(job_, waiter(), instance_.row), group_.label, instance_.seq);
+    f.explanation = fmt::format(
+        "All {} other members are idle: everything that they enqueued is complete. Three stories fit: the job is "
+        "moving and they are about to come; their hosts are stuck elsewhere; or {} makes a step that they do not "
+        "make.\n",
+        idle_.size(), one.label());
+    f.advice =
+        "Dump again after a while: if nothing has moved, take stacks of the idle ranks (py-spy dump), which show "
+        "whether they are past this call or on the way to it.";
+    return f;
+  }
+
   void describe_stop(Finding& f) const {
     std::size_t told = 0;
     for (const RankId rank : idle_) {
@@ -265,11 +363,68 @@ class ChainEndJudge {
   const JobView& job_;
   const CallKeys& keys_;
   const WaitGraph& graph_;
+  const std::vector<RankStack>& stacks_;
   const Instance& instance_;
   const GroupView& group_;
   RankSet idle_;
   Silence silence_;
 };
+
+// Circles of waits that hold their ranks for certain.
+void add_circles(const JobView& job, const CallKeys& keys, const WaitGraph& graph, std::vector<Finding>& findings) {
+  const WaitGraph sure = without_passed(graph);
+  for (const auto& set : cycles(sure)) {
+    Finding finding = cycle_finding(job, keys, sure, set);
+    finding.victims = victims_of(graph, finding.ranks);
+    findings.push_back(std::move(finding));
+  }
+}
+
+// Circles that close only where hosts wait for calls that they had gone on from. With a silent rank at the end of
+// another chain that rank explains as much; so these are told only where nothing else is.
+void add_likely_circles(const JobView& job, const CallKeys& keys, const WaitGraph& graph,
+                        std::vector<Finding>& findings) {
+  for (const auto& set : cycles(graph)) {
+    Finding finding = cycle_finding(job, keys, graph, set);
+    finding.confidence = std::min(finding.confidence, Confidence::medium);
+    finding.explanation +=
+        "Some of these calls return at once, and their ranks issued others after them: that their hosts wait for them "
+        "now is likely, since nobody else is missing, and not recorded.\n";
+    findings.push_back(std::move(finding));
+  }
+}
+
+// Receives whose send is over, of ranks that others wait for: the data are there, and the receive has not run.
+void add_unfinished_receives(const JobView& job, const WaitGraph& graph, std::vector<Finding>& findings) {
+  for (const Instance& instance : graph.instances) {
+    if (!instance.partner_over || graph.awaited_in[instance.waiters.front()].empty()) continue;
+    const GroupView& group = job.groups[instance.group];
+    const MemberView& member = group.members[instance.member];
+    const RankSet receiver{member.rank};
+    // The moment between the two is short, but a running job has it too.
+    const bool trouble = trouble_in_logs(*job.evidence);
+    Finding f;
+    f.code = trouble ? "stuck-device" : "inconclusive";
+    f.severity = trouble ? Severity::error : Severity::info;
+    f.confidence = trouble ? Confidence::medium : Confidence::low;
+    if (trouble) f.ranks = receiver;
+    f.victims = victims_of(graph, receiver);
+    if (!trouble) f.victims.insert(receiver);
+    f.subjects = {"group " + group.label};
+    f.summary =
+        fmt::format("{} is in {} (group {}), whose send is over, and {} for it", receiver.label(),
+                    describe_call(job, member, instance.row), group.label, waits(victims_of(graph, receiver).label(8)));
+    f.explanation =
+        "The sender's side is complete, so the receive lacks nothing but to be run: the device is busy with work "
+        "enqueued before it, or its stream waits for another. A job caught in motion looks like this for a moment.\n";
+    f.evidence.push_back(call_evidence(job, group, member, instance.row));
+    f.advice = fmt::format(
+        "Look at what runs on the device of {} (cuda-gdb, nvidia-smi), and at the stack of its "
+        "process (py-spy dump --native).",
+        receiver.label());
+    findings.push_back(std::move(f));
+  }
+}
 
 }  // namespace
 
@@ -277,22 +432,23 @@ WaitJudgement judge_waits(const JobView& job, const CallKeys& keys, const std::v
                           const RankSet& broken_by) {
   const WaitGraph graph = missing_call_graph(job, broken);
   WaitJudgement judgement;
+  std::vector<RankId> waiting;
   for (std::uint32_t rank = 0; rank < graph.ranks.size(); ++rank) {
-    if (!graph.waits_in[rank].empty()) judgement.waiting.insert(graph.ranks[rank]);
+    if (!graph.waits_in[rank].empty()) waiting.push_back(graph.ranks[rank]);
   }
+  judgement.waiting = RankSet(std::move(waiting));
   if (judgement.waiting.empty()) return judgement;
-  for (const auto& set : cycles(graph)) {
-    Finding finding = cycle_finding(job, keys, graph, set);
-    // A circle through a rank whose list is already known to be wrong is that fault's consequence.
-    if (broken.empty()) judgement.findings.push_back(std::move(finding));
-  }
+  // A circle through a rank whose list is already known to be wrong is that fault's consequence.
+  if (broken.empty()) add_circles(job, keys, graph, judgement.findings);
+  const std::vector<RankStack> stacks = last_host_stacks(*job.evidence);
   for (const ChainEnd& end : chain_ends(job, graph)) {
-    Finding finding = ChainEndJudge(job, keys, graph, end).judge();
+    Finding finding = ChainEndJudge(job, keys, graph, stacks, end).judge();
     if (finding.ranks.common(broken_by).empty()) judgement.findings.push_back(std::move(finding));
   }
-  if (judgement.findings.empty() && broken.empty()) {
-    for (Finding& finding : judge_without_missing(job, keys, graph)) judgement.findings.push_back(std::move(finding));
-  }
+  if (!judgement.findings.empty() || !broken.empty()) return judgement;
+  add_likely_circles(job, keys, graph, judgement.findings);
+  if (judgement.findings.empty()) add_unfinished_receives(job, graph, judgement.findings);
+  if (judgement.findings.empty()) judgement.findings = judge_without_missing(job, keys, graph);
   return judgement;
 }
 

@@ -26,6 +26,15 @@ std::uint64_t key_of(const Signature& signature) {
   return hash;
 }
 
+// The rows of a call: what other groups issued between the parts of a batch is none of it.
+std::vector<std::uint32_t> rows_of(const Program& program, const Call& call) {
+  std::vector<std::uint32_t> rows;
+  for (std::uint32_t row = call.row; row < call.row + call.rows; ++row) {
+    if (program.comm_slot(row) == program.comm_slot(call.row) && program.seq(row) == call.seq) rows.push_back(row);
+  }
+  return rows;
+}
+
 Field difference(const JobView& job, const MemberView& a, std::uint32_t row_a, const MemberView& b,
                  std::uint32_t row_b) {
   const Signature& sa = job.trace->signature(a.program->signature(row_a));
@@ -86,8 +95,8 @@ CallKeys::CallKeys(const JobView& job) : job_(&job) {
 }
 
 std::uint64_t CallKeys::key(const MemberView& member, const Call& call) const {
-  std::uint64_t hash = call.rows;
-  for (std::uint32_t row = call.row; row < call.row + call.rows; ++row) {
+  std::uint64_t hash = 0;
+  for (const std::uint32_t row : rows_of(*member.program, call)) {
     const SignatureId id = member.program->signature(row);
     hash = mix(hash, by_signature_[id.value]);
     const Signature& signature = job_->trace->signature(id);
@@ -107,10 +116,11 @@ std::vector<std::uint64_t> CallKeys::keys(const MemberView& member, std::size_t 
 
 Field first_difference(const JobView& job, const MemberView& a, const Call& call_a, const MemberView& b,
                        const Call& call_b) {
-  if (call_a.rows != call_b.rows) return Field::kind;
+  const std::vector<std::uint32_t> rows_a = rows_of(*a.program, call_a), rows_b = rows_of(*b.program, call_b);
+  if (rows_a.size() != rows_b.size()) return Field::kind;
   Field worst = Field::none;
-  for (std::uint32_t i = 0; i < call_a.rows; ++i) {
-    const Field field = difference(job, a, call_a.row + i, b, call_b.row + i);
+  for (std::size_t i = 0; i < rows_a.size(); ++i) {
+    const Field field = difference(job, a, rows_a[i], b, rows_b[i]);
     if (field != Field::none && (worst == Field::none || field < worst)) worst = field;
   }
   return worst;

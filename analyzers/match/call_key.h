@@ -30,8 +30,9 @@ Field first_difference(const JobView& job, const MemberView& a, const Call& call
                        const Call& call_b);
 
 // The element count that all members of a collective must share, by kind: all_gather its output (inputs may be uneven
-// by right when lists are given), scatter its output, the others their input; absent where nothing must agree
-// (all_to_all, barrier) or nothing was recorded.
+// by right when lists are given), scatter its output, the others their input; of an all_to_all only where it looks even
+// (as much out as in, no split lists), and even then ranks may differ by right. Absent where nothing must agree
+// (barrier, the making of groups) or nothing was recorded.
 std::optional<std::uint64_t> shared_count(const Signature& signature);
 
 }  // namespace ddx::analyzers

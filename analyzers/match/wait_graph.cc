@@ -16,22 +16,18 @@ WaitGraph empty_graph(const JobView& job) {
   WaitGraph graph;
   graph.ranks = job.known.values();
   graph.waits_in.resize(graph.ranks.size());
+  graph.awaited_in.resize(graph.ranks.size());
   return graph;
 }
 
-void add_instance(WaitGraph& graph, Instance instance) {
-  const auto id = static_cast<std::uint32_t>(graph.instances.size());
-  for (std::uint32_t rank : instance.waiters) graph.waits_in[rank].push_back(id);
-  graph.instances.push_back(std::move(instance));
-}
-
 const Call* first_in_flight(const MemberView& member) {
-  // From the back: what is complete lies in front, and calls complete in order.
+  // From the back: on a stream calls complete in order, so that what is complete lies in front. Without streams (gloo)
+  // a call may be open that later ones have overtaken.
   const Call* first = nullptr;
   for (std::size_t i = member.issued; i-- > 0;) {
     if (member.in_flight(member.calls[i])) {
       first = &member.calls[i];
-    } else if (member.program->state(member.calls[i].row) == OpState::completed) {
+    } else if (member.record->stream_ordered && member.program->state(member.calls[i].row) == OpState::completed) {
       break;
     }
   }
@@ -97,40 +93,128 @@ void add_collectives(const JobView& job, std::uint32_t group_index, const std::s
   }
 }
 
-// A pair that met and does not end: nobody is missing in it.
-void add_pair_in_flight(const JobView& job, std::uint32_t group_index, const Channel& channel, WaitGraph& graph) {
-  const GroupView& group = job.groups[group_index];
-  const auto [sender, row] = channel.sends.front();
-  Instance instance;
-  instance.group = group_index;
-  instance.p2p = true;
-  instance.member = sender;
-  instance.row = row;
-  instance.waiters = {graph.index_of(group.members[sender].rank),
-                      graph.index_of(group.members[channel.recvs.front().member].rank)};
-  add_instance(graph, std::move(instance));
+// The sends and receives of one channel that are not over, as waits.
+class ChannelWaits {
+ public:
+  ChannelWaits(const JobView& job, std::uint32_t group, const std::pair<std::uint32_t, std::uint32_t>& ends,
+               const Channel& channel, WaitGraph& graph)
+      : job_(job), group_index_(group), group_(job.groups[group]), ends_(ends), channel_(channel), graph_(graph) {}
+
+  void add() {
+    const auto send_partner = [&](std::size_t i) { return recv_of(channel_, i); };
+    const auto recv_partner = [&](std::size_t i) { return send_of(channel_, i); };
+    const bool met = add_met(channel_.sends, channel_.recvs, send_partner, false);
+    if (!met) add_met(channel_.recvs, channel_.sends, recv_partner, true);
+    add_unmet(channel_.sends, channel_.recvs, send_partner, false);
+    add_unmet(channel_.recvs, channel_.sends, recv_partner, true);
+  }
+
+ private:
+  bool in_flight(const Posted& call) const { return group_.members[call.member].in_flight(call.row); }
+
+  std::uint32_t rank_of(const Posted& call) const { return graph_.index_of(group_.members[call.member].rank); }
+
+  Instance instance_of(const Posted& call) const {
+    Instance instance;
+    instance.group = group_index_;
+    instance.p2p = true;
+    instance.member = call.member;
+    instance.row = call.row;
+    instance.waiters = {rank_of(call)};
+    return instance;
+  }
+
+  // The first call that has met its partner and does not end: nobody is missing in it. A send whose receive is over is
+  // over too, only not seen to be yet.
+  template <typename Partner>
+  bool add_met(const std::vector<Posted>& calls, const std::vector<Posted>& partners, Partner partner_of,
+               bool receives) {
+    for (std::size_t i = 0; i < calls.size(); ++i) {
+      const std::ptrdiff_t partner = partner_of(i);
+      if (partner >= static_cast<std::ptrdiff_t>(partners.size())) return false;
+      if (!in_flight(calls[i])) continue;
+      const bool both = partner >= 0 && in_flight(partners[static_cast<std::size_t>(partner)]);
+      if (!both && !receives) continue;
+      Instance instance = instance_of(calls[i]);
+      instance.partner_over = !both;
+      if (both && rank_of(partners[static_cast<std::size_t>(partner)]) != instance.waiters[0]) {
+        instance.waiters.push_back(rank_of(partners[static_cast<std::size_t>(partner)]));
+      }
+      add_instance(graph_, std::move(instance));
+      return true;
+    }
+    return false;
+  }
+
+  // The first call whose partner is not posted.
+  template <typename Partner>
+  void add_unmet(const std::vector<Posted>& calls, const std::vector<Posted>& partners, Partner partner_of,
+                 bool receives) {
+    const MemberView* partner = group_.member_at(receives ? ends_.first : ends_.second);
+    if (!partner) return;  // outside the communicator: peer-range
+    for (std::size_t i = 0; i < calls.size(); ++i) {
+      if (!in_flight(calls[i]) || partner_of(i) < static_cast<std::ptrdiff_t>(partners.size())) continue;
+      Instance instance = instance_of(calls[i]);
+      instance.partner_sends = receives;
+      // Of a list that ends before its rank did nobody can say what it lacks.
+      const bool reach_known = partner->record && !partner->record->tail_lost && !job_.behind.contains(partner->rank);
+      if (!partner->record) instance.unseen.push_back(graph_.index_of(partner->rank));
+      if (reach_known) instance.missing.push_back(graph_.index_of(partner->rank));
+      add_instance(graph_, std::move(instance));
+      return;
+    }
+  }
+
+  const JobView& job_;
+  std::uint32_t group_index_;
+  const GroupView& group_;
+  const std::pair<std::uint32_t, std::uint32_t>& ends_;
+  const Channel& channel_;
+  WaitGraph& graph_;
+};
+
+void add_p2p(const JobView& job, std::uint32_t group, WaitGraph& graph) {
+  for (const auto& [ends, channel] : channels_of(job, job.groups[group])) {
+    ChannelWaits(job, group, ends, channel, graph).add();
+  }
 }
 
-void add_p2p(const JobView& job, std::uint32_t group_index, WaitGraph& graph) {
-  const GroupView& group = job.groups[group_index];
-  for (const auto& [ends, channel] : channels_of(job, group, Posts::pending)) {
-    const std::size_t pairs = std::min(channel.sends.size(), channel.recvs.size());
-    if (pairs > 0) add_pair_in_flight(job, group_index, channel, graph);
-    if (channel.sends.size() == channel.recvs.size()) continue;
-    const bool lone_send = channel.sends.size() > pairs;
-    const auto [member, row] = lone_send ? channel.sends[pairs] : channel.recvs[pairs];
-    const MemberView* partner = group.member_at(lone_send ? ends.second : ends.first);
-    if (!partner) continue;  // outside the communicator: peer-range
-    Instance instance;
-    instance.group = group_index;
-    instance.p2p = true;
-    instance.waiters = {graph.index_of(group.members[member].rank)};
-    auto& list = partner->record ? instance.missing : instance.unseen;
-    list.push_back(graph.index_of(partner->rank));
-    instance.member = member;
-    instance.row = row;
-    instance.partner_sends = !lone_send;
-    add_instance(graph, std::move(instance));
+// The row in which `rank` waits in an instance.
+std::optional<std::uint32_t> row_in(const JobView& job, const WaitGraph& graph, const Instance& instance,
+                                    std::uint32_t rank) {
+  const GroupView& group = job.groups[instance.group];
+  if (graph.index_of(group.members[instance.member].rank) == rank) return instance.row;
+  const MemberView* member = instance.p2p ? nullptr : group.member_of(graph.ranks[rank]);
+  const Call* call = member && member->record ? member->call_at(instance.seq) : nullptr;
+  return call ? std::optional(call->row) : std::nullopt;
+}
+
+// Whether the later call cannot begin before the earlier one is over: then whoever waits for the later waits for both.
+bool queued_behind(const JobView& job, const RankRecord& record, std::uint32_t earlier, std::uint32_t later) {
+  const Program& program = job.trace->program(record);
+  const auto batch = program.group(earlier);
+  if (batch && batch == program.group(later)) return true;
+  const Signature& a = job.trace->signature(program.signature(earlier));
+  const Signature& b = job.trace->signature(program.signature(later));
+  if (a.stream || b.stream) return a.stream == b.stream;
+  if (program.comm_slot(earlier) != program.comm_slot(later) || is_p2p(a.kind) != is_p2p(b.kind)) return false;
+  return !is_p2p(a.kind) || job.trace->peer(record, a) == job.trace->peer(record, b);
+}
+
+// A rank that is inside several calls has gone on from all but the last one.
+void mark_passed(const JobView& job, WaitGraph& graph) {
+  graph.passed.resize(graph.ranks.size());
+  for (std::uint32_t rank = 0; rank < graph.ranks.size(); ++rank) {
+    const RankView* view = graph.waits_in[rank].size() > 1 ? job.view_of(graph.ranks[rank]) : nullptr;
+    if (!view) continue;
+    std::optional<std::uint32_t> last;
+    for (const std::uint32_t id : graph.waits_in[rank]) {
+      if (const auto row = row_in(job, graph, graph.instances[id], rank)) last = std::max(last.value_or(0), *row);
+    }
+    for (const std::uint32_t id : graph.waits_in[rank]) {
+      const auto row = row_in(job, graph, graph.instances[id], rank);
+      if (row && *row != *last && !queued_behind(job, *view->record, *row, *last)) graph.passed[rank].push_back(id);
+    }
   }
 }
 
@@ -169,10 +253,17 @@ class Components {
     }
   }
 
-  std::vector<std::vector<std::uint32_t>> found;  // ranks of each component with two or more ranks
+  std::vector<std::vector<std::uint32_t>> found;  // ranks of each component with a circle in it
 
  private:
   static constexpr std::uint32_t kUnvisited = 0xffffffff;
+
+  bool waits_for_itself(std::uint32_t rank) const {
+    return std::any_of(graph_.waits_in[rank].begin(), graph_.waits_in[rank].end(), [&](std::uint32_t id) {
+      const auto& missing = graph_.instances[id].missing;
+      return std::binary_search(missing.begin(), missing.end(), rank);
+    });
+  }
 
   bool is_rank(std::uint32_t node) const { return node < graph_.ranks.size(); }
   const std::vector<std::uint32_t>& edges(std::uint32_t node) const {
@@ -195,7 +286,7 @@ class Components {
       if (is_rank(node)) ranks.push_back(node);
       if (node == root) break;
     }
-    if (ranks.size() < 2) return;
+    if (ranks.empty() || (ranks.size() == 1 && !waits_for_itself(ranks.front()))) return;
     std::sort(ranks.begin(), ranks.end());
     found.push_back(std::move(ranks));
   }
@@ -234,39 +325,59 @@ std::optional<Head> head_of(const JobView& job, const RankView& view) {
   return head;
 }
 
-// Whether `member` has not come to the call of `head` yet because its own head is another, earlier one.
-bool is_behind(const std::optional<Head>& own, const Head& wanted, std::uint32_t member, std::uint32_t row) {
-  return own && !(own->group == wanted.group && own->member == member && own->row >= row);
+// What every rank's device is at, by rank's index.
+using Heads = std::vector<std::optional<Head>>;
+
+// All ranks whose device is at one collective wait for the members whose device is at something before it. One instance
+// for all of them: one a rank would cost the square of the ranks.
+void add_collective_heads(const JobView& job, const Heads& heads, WaitGraph& graph) {
+  std::map<CallPlace, Instance> instances;
+  for (std::uint32_t rank = 0; rank < heads.size(); ++rank) {
+    const auto& head = heads[rank];
+    if (!head || head->p2p) continue;
+    const MemberView& own = job.groups[head->group].members[head->member];
+    const CallPlace place{head->group, own.program->seq(head->row).value_or(0)};
+    Instance& instance = instances[place];
+    if (instance.waiters.empty()) {
+      instance.group = place.group;
+      instance.seq = place.seq;
+      instance.member = head->member;
+      instance.row = head->row;
+    }
+    instance.waiters.push_back(rank);
+  }
+  for (auto& [place, instance] : instances) {
+    const GroupView& group = job.groups[place.group];
+    for (std::uint32_t i = 0; i < group.members.size(); ++i) {
+      const MemberView& member = group.members[i];
+      const Call* call = member.record ? member.call_at(place.seq) : nullptr;
+      if (!call || !member.in_flight(*call)) continue;
+      const std::uint32_t rank = graph.index_of(member.rank);
+      const auto& at = heads[rank];
+      const bool there = at && at->group == place.group && at->member == i && at->row >= call->row;
+      if (at && !there) instance.missing.push_back(rank);
+    }
+    std::sort(instance.missing.begin(), instance.missing.end());
+    add_instance(graph, std::move(instance));
+  }
 }
 
-void add_issue_order(const JobView& job, const std::map<RankId, Head>& heads, const RankView& view, const Head& head,
-                     WaitGraph& graph) {
+void add_p2p_head(const JobView& job, const Heads& heads, std::uint32_t rank, WaitGraph& graph) {
+  const Head& head = *heads[rank];
   const GroupView& group = job.groups[head.group];
   const MemberView& own = group.members[head.member];
   Instance instance;
   instance.group = head.group;
-  instance.p2p = head.p2p;
+  instance.p2p = true;
   instance.member = head.member;
   instance.row = head.row;
-  instance.waiters = {graph.index_of(view.rank)};
-  const Signature& s = job.trace->signature(own.program->signature(head.row));
-  const auto peer = head.p2p ? job.trace->peer(*own.record, s) : std::nullopt;
-  if (!head.p2p) instance.seq = own.program->seq(head.row).value_or(0);
-  for (std::uint32_t i = 0; i < group.members.size(); ++i) {
-    const MemberView& member = group.members[i];
-    if (i == head.member || !member.record) continue;
-    if (head.p2p && (!peer || static_cast<std::int64_t>(member.position) != *peer)) continue;
-    const auto at = heads.find(member.rank);
-    const std::optional<Head> other = at == heads.end() ? std::nullopt : std::optional(at->second);
-    if (head.p2p) {
-      const bool same = other && other->group == head.group && other->p2p;
-      if (other && !same) instance.missing.push_back(graph.index_of(member.rank));
-      continue;
-    }
-    const Call* call = member.call_at(instance.seq);
-    if (call && member.in_flight(*call) && is_behind(other, head, i, call->row)) {
-      instance.missing.push_back(graph.index_of(member.rank));
-    }
+  instance.waiters = {rank};
+  const auto peer = job.trace->peer(*own.record, job.trace->signature(own.program->signature(head.row)));
+  const MemberView* partner = peer && *peer >= 0 ? group.member_at(static_cast<std::uint32_t>(*peer)) : nullptr;
+  if (partner && partner->record && partner->rank != own.rank) {
+    const std::uint32_t other = graph.index_of(partner->rank);
+    const auto& at = heads[other];
+    if (at && !(at->group == head.group && at->p2p)) instance.missing.push_back(other);
   }
   add_instance(graph, std::move(instance));
 }
@@ -286,17 +397,37 @@ WaitGraph missing_call_graph(const JobView& job, const std::vector<CallPlace>& d
     add_collectives(job, group, broken, graph);
     add_p2p(job, group, graph);
   }
+  mark_passed(job, graph);
   return graph;
+}
+
+WaitGraph without_passed(const WaitGraph& graph) {
+  WaitGraph sure = graph;
+  for (std::uint32_t rank = 0; rank < sure.passed.size(); ++rank) {
+    for (const std::uint32_t id : sure.passed[rank]) {
+      std::erase(sure.waits_in[rank], id);
+      std::erase(sure.instances[id].waiters, rank);
+    }
+  }
+  sure.passed.clear();
+  return sure;
+}
+
+void add_instance(WaitGraph& graph, Instance instance) {
+  const auto id = static_cast<std::uint32_t>(graph.instances.size());
+  for (std::uint32_t rank : instance.waiters) graph.waits_in[rank].push_back(id);
+  for (std::uint32_t rank : instance.missing) graph.awaited_in[rank].push_back(id);
+  for (std::uint32_t rank : instance.unseen) graph.awaited_in[rank].push_back(id);
+  graph.instances.push_back(std::move(instance));
 }
 
 WaitGraph issue_order_graph(const JobView& job) {
   WaitGraph graph = empty_graph(job);
-  std::map<RankId, Head> heads;
-  for (const RankView& view : job.ranks) {
-    if (const auto head = head_of(job, view)) heads.emplace(view.rank, *head);
-  }
-  for (const RankView& view : job.ranks) {
-    if (const auto at = heads.find(view.rank); at != heads.end()) add_issue_order(job, heads, view, at->second, graph);
+  Heads heads(graph.ranks.size());
+  for (const RankView& view : job.ranks) heads[graph.index_of(view.rank)] = head_of(job, view);
+  add_collective_heads(job, heads, graph);
+  for (std::uint32_t rank = 0; rank < heads.size(); ++rank) {
+    if (heads[rank] && heads[rank]->p2p) add_p2p_head(job, heads, rank, graph);
   }
   return graph;
 }
@@ -308,24 +439,47 @@ std::vector<std::vector<std::uint32_t>> cycles(const WaitGraph& graph) {
   return components.found;
 }
 
+// The part of `graph` in which the ranks of `set` wait for each other; ranks by their index in `set`.
+WaitGraph inside_of(const WaitGraph& graph, const std::vector<std::uint32_t>& set) {
+  const auto local = [&](std::uint32_t rank) -> std::optional<std::uint32_t> {
+    const auto at = std::lower_bound(set.begin(), set.end(), rank);
+    if (at == set.end() || *at != rank) return std::nullopt;
+    return static_cast<std::uint32_t>(at - set.begin());
+  };
+  WaitGraph part;
+  part.ranks.resize(set.size());
+  part.waits_in.resize(set.size());
+  part.awaited_in.resize(set.size());
+  std::map<std::uint32_t, Instance> instances;
+  for (std::uint32_t i = 0; i < set.size(); ++i) {
+    for (const std::uint32_t id : graph.waits_in[set[i]]) instances[id].waiters.push_back(i);
+  }
+  for (auto& [id, instance] : instances) {
+    for (const std::uint32_t rank : graph.instances[id].missing) {
+      if (const auto at = local(rank)) instance.missing.push_back(*at);
+    }
+    if (!instance.missing.empty()) add_instance(part, std::move(instance));
+  }
+  return part;
+}
+
 std::vector<std::uint32_t> on_every_cycle(const WaitGraph& graph, const std::vector<std::uint32_t>& set) {
   constexpr std::size_t kTried = 256;
+  const WaitGraph part = inside_of(graph, set);
   // Whoever is on every circle is waited for by many: try those first, and only so many.
-  std::vector<std::size_t> awaited(graph.ranks.size(), 0);
-  for (const Instance& instance : graph.instances) {
-    for (std::uint32_t rank : instance.missing) awaited[rank] += instance.waiters.size();
+  std::vector<std::size_t> awaited(set.size(), 0);
+  std::vector<std::uint32_t> order(set.size());
+  for (std::uint32_t i = 0; i < set.size(); ++i) {
+    order[i] = i;
+    for (const std::uint32_t id : part.awaited_in[i]) awaited[i] += part.instances[id].waiters.size();
   }
-  std::vector<std::uint32_t> order = set;
   std::stable_sort(order.begin(), order.end(),
                    [&](std::uint32_t a, std::uint32_t b) { return awaited[a] > awaited[b]; });
   std::vector<std::uint32_t> all;
   for (std::size_t i = 0; i < std::min(order.size(), kTried); ++i) {
-    Components without(graph, order[i]);
-    for (std::uint32_t rank : set) without.visit_from(rank);
-    const bool still = std::any_of(without.found.begin(), without.found.end(), [&](const auto& found) {
-      return std::find_first_of(found.begin(), found.end(), set.begin(), set.end()) != found.end();
-    });
-    if (!still) all.push_back(order[i]);
+    Components without(part, order[i]);
+    for (std::uint32_t rank = 0; rank < set.size() && without.found.empty(); ++rank) without.visit_from(rank);
+    if (without.found.empty()) all.push_back(set[order[i]]);
   }
   std::sort(all.begin(), all.end());
   return all;
@@ -360,11 +514,6 @@ std::vector<CycleStep> shortest_cycle(const WaitGraph& graph, const std::vector<
 }
 
 std::vector<std::uint32_t> who_waits_on(const WaitGraph& graph, const std::vector<std::uint32_t>& targets) {
-  std::vector<std::vector<std::uint32_t>> waited_in(graph.ranks.size());
-  for (std::uint32_t i = 0; i < graph.instances.size(); ++i) {
-    for (std::uint32_t rank : graph.instances[i].missing) waited_in[rank].push_back(i);
-    for (std::uint32_t rank : graph.instances[i].unseen) waited_in[rank].push_back(i);
-  }
   std::vector<bool> reached(graph.ranks.size(), false), spent(graph.instances.size(), false);
   std::deque<std::uint32_t> queue(targets.begin(), targets.end());
   for (std::uint32_t target : targets) reached[target] = true;
@@ -372,7 +521,7 @@ std::vector<std::uint32_t> who_waits_on(const WaitGraph& graph, const std::vecto
   while (!queue.empty()) {
     const std::uint32_t rank = queue.front();
     queue.pop_front();
-    for (std::uint32_t instance : waited_in[rank]) {
+    for (std::uint32_t instance : graph.awaited_in[rank]) {
       if (spent[instance]) continue;
       spent[instance] = true;
       for (std::uint32_t waiter : graph.instances[instance].waiters) {

@@ -15,22 +15,13 @@ struct Pair {
   const MemberView& sender;
   const MemberView& receiver;
   std::uint32_t send, recv;  // rows
+  bool sure;                 // that they meet
 
   const Signature& sent(const JobView& job) const { return job.trace->signature(sender.program->signature(send)); }
   const Signature& expected(const JobView& job) const {
     return job.trace->signature(receiver.program->signature(recv));
   }
 };
-
-// Everything where no beginning is lost, else only what is pending.
-Posts countable(const GroupView& group) {
-  const bool lost = std::any_of(group.members.begin(), group.members.end(), [](const MemberView& member) {
-    return member.record && (member.record->head_lost || member.record->tail_lost);
-  });
-  return lost ? Posts::pending : Posts::issued;
-}
-
-std::optional<std::uint64_t> count_of(const Signature& s) { return s.count_in ? s.count_in : s.count_out; }
 
 Finding pair_finding(const JobView& job, const GroupView& group, const Pair& pair) {
   Finding f;
@@ -40,20 +31,19 @@ Finding pair_finding(const JobView& job, const GroupView& group, const Pair& pai
 }
 
 std::optional<Finding> size_finding(const JobView& job, const GroupView& group, const Pair& pair) {
-  const Signature& s = pair.sent(job);
-  const Signature& r = pair.expected(job);
-  const auto sent = count_of(s), expected = count_of(r);
-  const bool counts = sent && expected && *sent != *expected;
-  const bool types = s.type_in != DataType::unknown && r.type_in != DataType::unknown && s.type_in != r.type_in;
-  if (!counts && !types) return std::nullopt;
+  if (fit_together(pair.sent(job), pair.expected(job))) return std::nullopt;
   Finding f = pair_finding(job, group, pair);
   f.code = "p2p-size";
-  f.confidence = Confidence::high;
+  f.confidence = pair.sure ? Confidence::high : Confidence::low;
   f.ranks = RankSet{pair.sender.rank, pair.receiver.rank};
   f.summary = fmt::format("rank {} sends {} to rank {}, which receives {} (group {})", pair.sender.rank.value,
                           describe_call(job, pair.sender, pair.send), pair.receiver.rank.value,
                           describe_call(job, pair.receiver, pair.recv), group.label);
-  f.explanation = "Sends and receives of one pair meet in order of posting; these two meet and do not fit.\n";
+  f.explanation =
+      pair.sure ? "Sends and receives of one pair meet in order of posting; these two meet and do not fit.\n"
+                : "These are the first of either side that are not over. The rings have lost what came before, and "
+                  "nothing that they hold shows that these two meet: a small message may be sent, and over, before its "
+                  "receive runs, and then its receive stands against a later send here.\n";
   f.advice =
       "Exchange the shape before the data, or look for a send or receive that one side left out before this pair.";
   return f;
@@ -78,12 +68,15 @@ std::optional<Finding> tag_finding(const JobView& job, const GroupView& group, c
 
 // The first bad pair of each kind in a channel; what follows may be its consequence.
 void check_channel(const JobView& job, const GroupView& group, const Channel& channel, std::vector<Finding>& findings) {
-  const std::size_t pairs = std::min(channel.sends.size(), channel.recvs.size());
   bool size_seen = false, tag_seen = false;
-  for (std::size_t i = 0; i < pairs && !(size_seen && tag_seen); ++i) {
+  for (std::size_t i = 0; i < channel.sends.size() && !(size_seen && tag_seen); ++i) {
+    const std::ptrdiff_t partner = recv_of(channel, i);
+    if (partner < 0 || partner >= static_cast<std::ptrdiff_t>(channel.recvs.size())) continue;
     const Posted& send = channel.sends[i];
-    const Posted& recv = channel.recvs[i];
-    const Pair pair{group.members[send.member], group.members[recv.member], send.row, recv.row};
+    const Posted& recv = channel.recvs[static_cast<std::size_t>(partner)];
+    const Pair pair{group.members[send.member], group.members[recv.member], send.row, recv.row, channel.sure};
+    // By a guess only what is not over can be paired.
+    if (!pair.sure && !(pair.sender.in_flight(pair.send) && pair.receiver.in_flight(pair.recv))) continue;
     if (!size_seen) {
       if (auto f = size_finding(job, group, pair)) {
         findings.push_back(std::move(*f));
@@ -110,8 +103,7 @@ struct BadPeer {
 std::vector<Finding> find_bad_pairs(const JobView& job) {
   std::vector<Finding> findings;
   for (const GroupView& group : job.groups) {
-    for (const auto& [ends, channel] : channels_of(job, group, countable(group)))
-      check_channel(job, group, channel, findings);
+    for (const auto& [ends, channel] : channels_of(job, group)) check_channel(job, group, channel, findings);
   }
   return findings;
 }
