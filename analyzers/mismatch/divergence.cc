@@ -82,29 +82,57 @@ class GroupScan {
     return d;
   }
 
-  // Members with calls that certainly agree share a key; sides that differ in nothing that both recorded are one side.
+  // Members with calls that certainly agree share a key. Keys that differ in nothing that both recorded may be one
+  // side; that is not transitive: a call whose size was not recorded agrees with 10 and with 20. So all calls of a side
+  // agree with each other, and a call that would fit several sides is on none.
   std::vector<std::vector<std::uint32_t>> sides_at(std::uint32_t seq) const {
     std::map<std::uint64_t, std::vector<std::uint32_t>> by_key;
     for (std::uint32_t i = 0; i < group_.members.size(); ++i) {
       if (const Call* call = group_.members[i].call_at(seq)) by_key[keys_.key(group_.members[i], *call)].push_back(i);
     }
-    std::vector<std::vector<std::uint32_t>> sides;
-    for (auto& entry : by_key) {
-      std::vector<std::uint32_t>& members = entry.second;  // clang 14 captures no structured binding
-      const auto same = std::find_if(sides.begin(), sides.end(), [&](const auto& side) {
-        return difference_at(seq, side.front(), members.front()) == Field::none;
-      });
-      if (same == sides.end()) {
-        sides.push_back(members);
-      } else {
-        same->insert(same->end(), members.begin(), members.end());
-      }
-    }
+    std::vector<std::vector<std::uint32_t>> same_key;
+    for (auto& [key, members] : by_key) same_key.push_back(std::move(members));
+    std::vector<std::vector<std::uint32_t>> sides = merged(seq, std::move(same_key));
     for (auto& side : sides) std::sort(side.begin(), side.end());
     std::sort(sides.begin(), sides.end(), [](const auto& a, const auto& b) {
       return a.size() != b.size() ? a.size() > b.size() : a.front() < b.front();
     });
     return sides;
+  }
+
+  // The parts, those that may agree put together. Those that agree with fewest others come first: they make the sides.
+  std::vector<std::vector<std::uint32_t>> merged(std::uint32_t seq,
+                                                 std::vector<std::vector<std::uint32_t>> parts) const {
+    constexpr std::size_t kMostCompared = 512;  // of more parts each is a side of its own
+    if (parts.size() > kMostCompared) return parts;
+    const auto agree = [&](const auto& a, const auto& b) {
+      return difference_at(seq, a.front(), b.front()) == Field::none;
+    };
+    std::vector<std::pair<std::size_t, std::size_t>> order;  // (how many it agrees with, index)
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      const auto fits =
+          std::count_if(parts.begin(), parts.end(), [&](const auto& other) { return agree(parts[i], other); });
+      order.emplace_back(static_cast<std::size_t>(fits), i);
+    }
+    std::sort(order.begin(), order.end());
+    std::vector<std::vector<std::size_t>> sides;  // of parts
+    for (const auto& [fits, i] : order) {
+      std::vector<std::size_t> fitting;
+      for (std::size_t side = 0; side < sides.size(); ++side) {
+        if (std::all_of(sides[side].begin(), sides[side].end(),
+                        [&, part = i](std::size_t other) { return agree(parts[part], parts[other]); })) {
+          fitting.push_back(side);
+        }
+      }
+      if (fitting.empty()) sides.push_back({i});
+      if (fitting.size() == 1) sides[fitting.front()].push_back(i);
+    }
+    std::vector<std::vector<std::uint32_t>> members;
+    for (const auto& side : sides) {
+      std::vector<std::uint32_t>& all = members.emplace_back();
+      for (const std::size_t i : side) all.insert(all.end(), parts[i].begin(), parts[i].end());
+    }
+    return members;
   }
 
   // An all_to_all whose parts may be uneven by right: without split lists only a call that did not end, and in which
@@ -119,6 +147,21 @@ class GroupScan {
     const MemberView& one = group_.members[a];
     const MemberView& other = group_.members[b];
     return first_difference(job_, one, *one.call_at(seq), other, *other.call_at(seq));
+  }
+
+  // Members of the first two sides whose calls differ, those that show most of what came next before others.
+  std::pair<std::uint32_t, std::uint32_t> speakers(const Divergence& d) const {
+    const std::uint32_t reference = speaker(d.sides[0]), odd = speaker(d.sides[1]);
+    if (difference_at(d.seq, reference, odd) != Field::none) return {reference, odd};
+    for (const std::uint32_t other : d.sides[1]) {
+      if (difference_at(d.seq, reference, other) != Field::none) return {reference, other};
+    }
+    for (const std::uint32_t other : d.sides[0]) {
+      for (const std::uint32_t one : d.sides[1]) {
+        if (difference_at(d.seq, other, one) != Field::none) return {other, one};
+      }
+    }
+    return {reference, odd};
   }
 
   // The member of a side that shows most of what came next.
@@ -136,8 +179,8 @@ class GroupScan {
   }
 
   void classify(Divergence& d);
-  std::string code_of(const Divergence& d, const History& odd, const History& reference) const;
-  std::string code_without_support(const Divergence& d, const History& odd, const History& reference) const;
+  std::string code_of(Divergence& d, const History& odd, const History& reference) const;
+  std::string code_without_support(Divergence& d, const History& odd, const History& reference) const;
   bool leaves_pattern(const History& leaver, const History& stayer) const;
   bool unique_to(const std::vector<std::uint32_t>& side, std::uint32_t seq, std::size_t length) const;
   bool sizes_far_apart(const Divergence& d) const;
@@ -208,34 +251,50 @@ CallsEnd GroupScan::end_of(std::uint32_t seq) const {
   return end;
 }
 
+// How often `next` came right after `call`.
+struct Succession {
+  std::size_t seen = 0, followed = 0;
+  // A size that changes once may do so by a fault of its own; so one round is enough only where kinds differ.
+  bool usual(bool same_kind) const { return followed >= (same_kind ? 2u : 1u) && 2 * followed > seen; }
+};
+
+Succession succession(const std::vector<std::uint64_t>& history, std::uint64_t call, std::uint64_t next) {
+  Succession found;
+  for (std::size_t i = 0; i + 1 < history.size(); ++i) {
+    if (history[i] != call) continue;
+    ++found.seen;
+    if (history[i + 1] == next) ++found.followed;
+  }
+  return found;
+}
+
 // Nothing came behind the difference: the calls before it must decide.
-std::string GroupScan::code_without_support(const Divergence& d, const History& odd, const History& reference) const {
+std::string GroupScan::code_without_support(Divergence& d, const History& odd, const History& reference) const {
   const bool same_kind = d.field != Field::kind;
   if (leaves_pattern(odd, reference) && (!same_kind || (d.field == Field::count && sizes_far_apart(d)))) {
     const bool rank_zero =
         d.has_majority && d.sides[1].size() == 1 && group_.members[d.sides[1].front()].rank == RankId(0);
     return rank_zero && !same_kind && unique_to(d.sides[1], d.seq, 1) ? "rank0-only" : "uneven-steps";
   }
+  if (!same_kind && leaves_pattern(reference, odd)) return "uneven-steps";
+  // Earlier rounds show what comes after the call that one side lacks.
+  const std::uint64_t usual = reference.tail.front(), own = odd.tail.front();
+  if (usual != own && succession(reference.before, usual, own).usual(same_kind)) {
+    d.edit = {Edit::Kind::skip, 1, 0};
+    return "rank-skipped";
+  }
+  if (usual != own && succession(reference.before, own, usual).usual(same_kind)) {
+    d.edit = {Edit::Kind::extra, 1, 0};
+    return "rank-skipped";
+  }
   if (same_kind) return mismatch_code(d.field);
-  if (leaves_pattern(reference, odd)) return "uneven-steps";
-  const auto successor_is = [&](std::uint64_t call, std::uint64_t next) {
-    std::size_t seen = 0, followed = 0;
-    for (std::size_t i = 0; i + 1 < reference.before.size(); ++i) {
-      if (reference.before[i] != call) continue;
-      ++seen;
-      if (reference.before[i + 1] == next) ++followed;
-    }
-    return seen > 0 && 2 * followed > seen;
-  };
-  if (successor_is(reference.tail.front(), odd.tail.front())) return "rank-skipped";
-  if (successor_is(odd.tail.front(), reference.tail.front())) return "rank-skipped";
   const auto& side = d.sides[1];
   if (side.size() == 1 && group_.members[side.front()].rank == RankId(0) && unique_to(side, d.seq, 1))
     return "rank0-only";
   return "mismatch-type";
 }
 
-std::string GroupScan::code_of(const Divergence& d, const History& odd, const History& reference) const {
+std::string GroupScan::code_of(Divergence& d, const History& odd, const History& reference) const {
   const MemberView& member = group_.members[d.sides[1].front()];
   const OpKind kind = job_.trace->signature(member.program->signature(member.call_at(d.seq)->row)).kind;
   if (kind == OpKind::new_group || kind == OpKind::split_group || d.field == Field::group_members)
@@ -259,8 +318,7 @@ std::string GroupScan::code_of(const Divergence& d, const History& odd, const Hi
 }
 
 void GroupScan::classify(Divergence& d) {
-  std::uint32_t reference_index = speaker(d.sides[0]);
-  std::uint32_t odd_index = speaker(d.sides[1]);
+  auto [reference_index, odd_index] = speakers(d);
   History reference = history_of(reference_index, d.seq);
   History odd = history_of(odd_index, d.seq);
   d.edit = explain_difference(odd.tail, reference.tail);
@@ -275,6 +333,11 @@ void GroupScan::classify(Divergence& d) {
   d.field = difference_at(d.seq, reference_index, odd_index);
   d.end = end_of(d.seq);
   d.code = code_of(d, odd, reference);
+  if (!d.has_majority && d.edit.kind == Edit::Kind::skip) {
+    std::swap(d.sides[0], d.sides[1]);
+    std::swap(reference_index, odd_index);
+    d.edit.kind = Edit::Kind::extra;
+  }
   std::vector<RankId> ranks;
   const bool one_side = d.has_majority || d.code == "rank0-only";
   for (std::size_t side = one_side ? 1 : 0; side < d.sides.size(); ++side) {

@@ -138,6 +138,12 @@ std::string why_of(const JobView& job, const Divergence& d, const Words& w) {
             "show later than this.\n",
             calls_text(d.edit.length), d.edit.kind == Edit::Kind::skip ? "added to" : "taken out of", w.odd,
             calls_text(d.edit.support));
+      } else {
+        text += fmt::format(
+            "Nothing was called behind it; that {} {} a call rests on the rounds before, in which the one call "
+            "followed "
+            "the other.\n",
+            w.odd, d.edit.kind == Edit::Kind::skip ? "left out" : "added");
       }
       break;
     case Edit::Kind::replace:
