@@ -1,0 +1,218 @@
+// Programs and dumps in which the nearest conclusion is not the only one, or not the right one: who is named, and how
+// firmly.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "analyzers/analyzer.h"
+#include "tests/support/cut.h"
+#include "tests/support/ops_text.h"
+
+namespace ddx {
+namespace {
+
+std::string told(const std::vector<Finding>& findings) {
+  std::string all;
+  for (const Finding& f : findings) {
+    all += f.code + " " + std::string(name_of(f.severity)) + " " + std::string(name_of(f.confidence)) + " " +
+           f.ranks.text() + ": " + f.summary + "\n" + f.explanation;
+  }
+  return all.empty() ? "nothing" : all;
+}
+
+std::vector<Finding> of_programs(const char* ops) {
+  Evidence evidence;
+  evidence.trace = testing::snapshot_of(ops);
+  return analyzers::analyze(evidence);
+}
+
+std::vector<Finding> of_dumps(const char* ops) {
+  Evidence evidence;
+  testing::CutOptions all;
+  all.dead_leave_dumps = true;
+  evidence.trace = testing::cut(sim::replay(testing::trace_of(ops)), all);
+  return analyzers::analyze(evidence);
+}
+
+// One conclusion is drawn, of these ranks, at most this firmly; "": none at all.
+void expect(const std::vector<Finding>& findings, std::string_view code, std::string_view ranks,
+            Confidence at_most = Confidence::high) {
+  if (code.empty()) {
+    EXPECT_TRUE(findings.empty()) << told(findings);
+    return;
+  }
+  ASSERT_FALSE(findings.empty()) << "wanted " << code;
+  EXPECT_EQ(findings[0].code, code) << told(findings);
+  EXPECT_EQ(findings[0].ranks.text(), ranks) << told(findings);
+  EXPECT_LE(findings[0].confidence, at_most) << told(findings);
+  for (const Finding& f : findings) {
+    EXPECT_TRUE(&f == &findings[0] || f.severity != Severity::error) << "also blamed: " << told(findings);
+  }
+}
+
+// One rank waits alone in a call, all others are idle. Whole programs tell a step more from a call that does not belong
+// there; dumps tell neither from a job that is moving.
+TEST(OneRankAhead, with_a_step_more) {
+  const char* ops = "world 4\nrepeat 9\n0-3 all_gather bf16 8\n0-3 all_reduce f32 8\nend\n3 all_gather bf16 8\n";
+  expect(of_programs(ops), "uneven-steps", "0-2", Confidence::medium);
+  expect(of_dumps(ops), "inconclusive", "none");
+}
+
+TEST(OneRankAhead, with_a_call_that_others_make_too) {
+  const char* ops = "world 4\n0-3 all_gather f32 8\n0-3 barrier\n2 all_gather f32 8\n";
+  expect(of_programs(ops), "rank-skipped", "2");
+  expect(of_dumps(ops), "inconclusive", "none");
+}
+
+TEST(OneRankAhead, with_a_call_that_nobody_else_makes) {
+  const char* ops = "world 4\n0-3 all_gather f32 8\n0-3 barrier\n2 all_reduce f32 77\n";
+  expect(of_programs(ops), "rank0-only", "2");
+  expect(of_dumps(ops), "rank0-only", "2", Confidence::medium);
+}
+
+TEST(OneRankAhead, in_the_first_call_of_its_group) {
+  const char* ops = "world 4\n2 all_reduce f32 77\n";
+  expect(of_programs(ops), "rank0-only", "2");
+  expect(of_dumps(ops), "inconclusive", "none");
+}
+
+TEST(OneRankAhead, of_ranks_whose_lists_say_that_they_are_stuck) {
+  expect(of_programs("world 4\n0-3 barrier\n0 all_reduce f32 9\n1-3 stuck \"in the loader\"\n"), "missing-ranks",
+         "1-3");
+}
+
+TEST(OneRankAhead, making_a_group) {
+  expect(of_programs("world 3\n0-2 barrier\n1 new_group 0,1\n"), "group-create", "1");
+}
+
+TEST(OneRankAhead, in_a_job_that_timed_out) {
+  Evidence evidence = testing::evidence_of(
+      "world 4\n0-3 record snapshot part stream_ordered\n0-3 all_reduce f32 8 seq=1 [completed]\n"
+      "0-3 all_reduce f32 8 seq=2 [completed]\n3 all_reduce f32 8 seq=3 [started]\n");
+  expect(analyzers::analyze(evidence), "inconclusive", "none");
+  LogEvent end;
+  end.rank = RankId(3);
+  ProcessEnd timed_out;
+  timed_out.what = "RuntimeError: Timed out waiting 3000ms for recv operation to complete";
+  timed_out.secondary = true;
+  end.fact = timed_out;
+  evidence.events.push_back(end);
+  expect(analyzers::analyze(evidence), "missing-ranks", "0-2", Confidence::low);
+}
+
+// 0 and 1 have sent to each other without waiting, and both wait with 2 for 3: it is 3 who does not come.
+TEST(CallsThatReturnAtOnce, hold_nobody) {
+  const char* isends =
+      "world 4\n0 send f32 64 to 1 async stream=1\n1 send f32 64 to 0 async stream=2\n0-2 all_reduce f32 8\n"
+      "3 stuck \"in the loader\"\n0 recv f32 64 from 1 stream=2\n1 recv f32 64 from 0 stream=1\n";
+  expect(of_programs(isends), "missing-ranks", "3");
+  expect(of_dumps(isends), "missing-ranks", "3");
+}
+
+TEST(CallsThatReturnAtOnce, hold_nobody_in_collectives_either) {
+  const char* async =
+      "world 4\npg x = 0,1\npg y = 0,1\n0 all_reduce f32 8 x async\n1 all_reduce f32 8 y async\n0-2 barrier pg0\n"
+      "3 stuck \"in the loader\"\n0 all_reduce f32 8 y\n1 all_reduce f32 8 x\n";
+  expect(of_programs(async), "missing-ranks", "3");
+  expect(of_dumps(async), "missing-ranks", "3");
+}
+
+// The same sends, each waited for before the receive is posted.
+TEST(CallsThatReturnAtOnce, hold_who_waits_for_them) {
+  expect(of_programs("world 3\n0 send f32 64 to 1 async=s\n1 send f32 64 to 0 async=s\n0-1 wait s\n"
+                     "0 recv f32 64 from 1\n1 recv f32 64 from 0\n0-2 barrier\n"),
+         "p2p-cycle", "0,1");
+}
+
+TEST(SendToItself, is_a_circle_of_one) {
+  const char* ops = "world 2\n0 send f32 8 to 0\n0 recv f32 8 from 0\n0-1 all_reduce f32 1\n";
+  expect(of_programs(ops), "p2p-cycle", "0");
+  expect(of_dumps(ops), "p2p-cycle", "0");
+}
+
+TEST(SendToItself, ends_in_a_batch) {
+  expect(of_programs("world 2\n0 group_begin\n0 send f32 8 to 0\n0 recv f32 8 from 0\n0 group_end\n0-1 barrier\n"), "",
+         "");
+}
+
+// The pipeline's first stage sends once more: rank 1 never posts a *receive*.
+TEST(Unmatched, names_the_half_that_is_missing) {
+  const auto findings = of_programs(
+      "world 3\nrepeat 4\n0 send f32 64 to 1\n1 recv f32 64 from 0\nend\n0 send f32 64 to 1\n0-2 all_reduce f32 8\n");
+  expect(findings, "p2p-unmatched", "0,1");
+  EXPECT_NE(findings[0].summary.find("rank 1 never posts the receive"), std::string::npos) << told(findings);
+}
+
+// What a size that was not recorded may be is not what it is: it agrees with 10 and with 20, which do not agree.
+TEST(SizeNotRecorded, is_on_no_side) {
+  expect(of_programs("world 4\n0,3 all_reduce f32 ?\n1 all_reduce f32 10\n2 all_reduce f32 20\n"), "mismatch-size",
+         "1,2", Confidence::medium);
+  expect(of_programs("world 4\n0 all_reduce f32 ?\n1,3 all_reduce f32 10\n2 all_reduce f32 20\n"), "mismatch-size",
+         "2");
+  expect(of_programs("world 3\n0 all_reduce f32 ?\n1,2 all_reduce f32 10\n"), "", "");
+}
+
+// Rounds before show that the gather of 102 follows that of 101: who makes it in its place has left one out. A size
+// that no round has seen is just wrong.
+TEST(LastCallOfAnotherSize, is_told_by_the_rounds_before) {
+  const std::string rounds =
+      "world 4\nrepeat 5\n0-3 all_gather f32 101\n0-3 all_gather f32 102\n"
+      "0-3 all_gather f32 103\nend\n";
+  expect(of_programs((rounds + "0,1,3 all_gather f32 101\n2 all_gather f32 102\n").c_str()), "rank-skipped", "2");
+  expect(of_programs((rounds + "0,1,3 all_gather f32 101\n2 all_gather f32 99\n").c_str()), "mismatch-size", "2");
+  const auto more =
+      of_programs((rounds + "0-3 all_gather f32 101\n0,1,3 all_gather f32 102\n2 all_gather f32 101\n").c_str());
+  expect(more, "rank-skipped", "2");
+  EXPECT_NE(more[0].summary.find("makes one all_gather f32 x 101 more"), std::string::npos) << told(more);
+}
+
+// A batch of two calls under one number, in which rank 2 issued a call of another group in between.
+TEST(Batch, is_of_one_group) {
+  expect(analyzers::analyze(testing::evidence_of(
+             "world 3\npg b = 0-2\n0-2 record snapshot part stream_ordered\n0-2 all_reduce f32 64 seq=1 [completed]\n"
+             "2 all_reduce f32 8 b seq=1 [completed]\n0-2 all_reduce f32 64 seq=1 [completed]\n"
+             "0,1 all_reduce f32 8 b seq=1 [completed]\n")),
+         "", "");
+}
+
+// Rings that lost their beginnings. The sender announces each shape in a small message, which NCCL sends ahead: it is
+// over although its receive has not run, and the next send in flight does not meet that receive.
+const char* const kAnnounced =
+    "world 2\n0-1 record snapshot part stream_ordered head_lost\n"
+    "0 send i64 3 to 1 [completed]\n0 send bf16 4000 to 1 [completed]\n0 send i64 3 to 1 [completed]\n"
+    "0 send bf16 4000 to 1 [completed]\n0 send i64 3 to 1 [completed]\n0 send bf16 4000 to 1 [started]\n"
+    "1 recv bf16 4000 from 0 [completed]\n1 recv i64 3 from 0 [completed]\n1 recv bf16 4000 from 0 [completed]\n"
+    "1 recv i64 3 from 0 [scheduled]\n";
+
+TEST(SmallSends, run_ahead_of_their_receives) {
+  const auto findings = analyzers::analyze(testing::evidence_of(kAnnounced));
+  expect(findings, "inconclusive", "none");
+  EXPECT_NE(findings[0].summary.find("rank 1 is in recv i64 x 3 from 0"), std::string::npos) << told(findings);
+}
+
+TEST(SmallSends, of_which_nothing_is_retained_leave_it_open) {
+  expect(analyzers::analyze(testing::evidence_of("world 2\n0-1 record snapshot part stream_ordered head_lost\n"
+                                                 "0 send bf16 4000 to 1 [started]\n1 recv i64 3 from 0 [scheduled]\n")),
+         "p2p-size", "0,1", Confidence::low);
+}
+
+// Here what is over shows that the two in flight do meet.
+TEST(SmallSends, do_not_excuse_a_pair_that_meets) {
+  const auto findings = analyzers::analyze(testing::evidence_of(
+      "world 2\n0-1 record snapshot part stream_ordered head_lost\n0 send bf16 4000 to 1 [completed]\n"
+      "0 send i64 3 to 1 [completed]\n0 send bf16 4000 to 1 [started]\n1 recv bf16 4000 from 0 [completed]\n"
+      "1 recv i64 3 from 0 [completed]\n1 recv bf16 5000 from 0 [started]\n"));
+  expect(findings, "p2p-size", "0,1");
+  EXPECT_EQ(findings[0].confidence, Confidence::high);
+}
+
+// gloo has no stream: a call may be open that a later one has overtaken.
+TEST(WithoutStreams, an_overtaken_call_is_still_waited_for) {
+  expect(analyzers::analyze(testing::evidence_of(
+             "world 3\npg b = 0,1\n0-2 record snapshot part backend=gloo\n0-2 barrier seq=1 [completed]\n"
+             "0,1 broadcast f32 8 root=0 seq=2 [scheduled]\n0,1 broadcast f32 9 root=0 seq=3 [completed]\n")),
+         "missing-ranks", "2");
+}
+
+}  // namespace
+}  // namespace ddx
