@@ -37,6 +37,13 @@ std::size_t next_break(std::string_view line) {
   return std::min(carriage_return, zero);
 }
 
+// Without a branch for each byte, as most lines of interest come by here and hold none.
+bool has_break(std::string_view line) {
+  unsigned char found = 0;
+  for (const char c : line) found |= static_cast<unsigned char>(c == '\r' ? 1 : 0) | (c == '\0' ? 1 : 0);
+  return found != 0;
+}
+
 // Behind the "]" that closes a bar of tqdm; the whole size where there is none.
 std::size_t end_of_bar(std::string_view line) {
   const std::size_t rate = std::min(line.find("it/s"), line.find("s/it"));
@@ -87,7 +94,7 @@ class LogReader {
       const unsigned interests = interests_of(line);
       if (interests == kNothing && !anything_open()) return;
       if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
-      if (next_break(line) == std::string_view::npos) return read_piece(line, interests);
+      if (!has_break(line)) return read_piece(line, interests);
     }
     // A progress bar overwrites itself: each state of it is a line, and a message that follows is one. So is what
     // stands behind the zeros of a crashed write.

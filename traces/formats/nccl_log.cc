@@ -28,17 +28,21 @@ std::optional<std::int64_t> in_range(std::optional<std::int64_t> value, std::int
 
 // "node-a:502:507": the host, and the process. Times and dates have colons, too: "10:15:20", "2026-11-29T10:15:20".
 bool take_process(std::string_view word, NcclLine& line) {
-  const std::size_t second = word.rfind(':');
-  if (second == std::string_view::npos || second == 0) return false;
-  const std::size_t first = word.rfind(':', second - 1);
-  if (first == std::string_view::npos || first == 0) return false;
-  const std::string_view host = word.substr(0, first);
-  const std::string_view process = word.substr(first + 1, second - first - 1);
-  if (!all_digits(process) || !all_digits(word.substr(second + 1)) || all_digits(host)) return false;
-  if (host.find_first_of("[](),/=") != std::string_view::npos) return false;
-  const auto pid = number_at(process);
+  const auto digits_before = [word](std::size_t end) {
+    std::size_t begin = end;
+    while (begin > 0 && is_digit(word[begin - 1])) --begin;
+    return begin;
+  };
+  const std::size_t thread = digits_before(word.size());
+  if (thread < 2 || thread == word.size() || word[thread - 1] != ':') return false;
+  const std::size_t process = digits_before(thread - 1);
+  if (process < 2 || process == thread - 1 || word[process - 1] != ':') return false;
+  const std::string_view host = word.substr(0, process - 1);
+  if (host.front() == '[' || host.front() == '(' || host.find('/') != std::string_view::npos) return false;
   std::size_t used = 0;
-  if (!pid || *pid <= 0 || parse_date_time(word, used)) return false;
+  if (is_digit(host.front()) && (all_digits(host) || parse_date_time(word, used))) return false;
+  const auto pid = number_at(word.substr(process));
+  if (!pid || *pid <= 0) return false;
   line.host = host;
   line.pid = pid;
   return true;
@@ -371,12 +375,12 @@ NcclLine split_nccl_line(std::string_view body) {
   // counts. What stands behind it is the device and the source.
   while (!head.empty()) {
     const std::string_view word = next_word(head);
-    if (!line.device && take_process(word, line)) {
+    if (line.pid && !line.device && word.starts_with("[")) {
+      line.device = in_range(number_at(word.substr(1)), 0, INT32_MAX);
+    } else if (!line.device && take_process(word, line)) {
       line.source = {};
     } else if (!line.pid) {
       continue;
-    } else if (word.starts_with("[") && !line.device) {
-      line.device = in_range(number_at(word.substr(1)), 0, INT32_MAX);
     } else if (line.source.empty() && contains(word, ":")) {
       line.source = word;
     }
