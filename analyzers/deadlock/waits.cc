@@ -394,6 +394,24 @@ void add_likely_circles(const JobView& job, const CallKeys& keys, const WaitGrap
   }
 }
 
+// Nobody is idle and nobody is in a circle: every chain of waits ends in operations that everybody has entered. What
+// keeps those is judged; who waits further up is a victim.
+void add_bottoms(const JobView& job, const CallKeys& keys, const WaitGraph& graph, std::vector<Finding>& findings) {
+  WaitGraph bottoms;
+  bottoms.ranks = graph.ranks;
+  bottoms.waits_in.resize(graph.ranks.size());
+  bottoms.awaited_in.resize(graph.ranks.size());
+  for (const Instance& instance : graph.instances) {
+    if (instance.missing.empty()) add_instance(bottoms, instance);
+  }
+  findings = judge_without_missing(job, keys, bottoms.instances.empty() ? graph : bottoms);
+  for (Finding& f : findings) {
+    RankSet held = f.ranks;
+    held.insert(f.victims);
+    f.victims.insert(victims_of(graph, held).without(f.ranks));
+  }
+}
+
 // Receives whose send is over, of ranks that others wait for: the data are there, and the receive has not run.
 void add_unfinished_receives(const JobView& job, const WaitGraph& graph, std::vector<Finding>& findings) {
   for (const Instance& instance : graph.instances) {
@@ -448,7 +466,7 @@ WaitJudgement judge_waits(const JobView& job, const CallKeys& keys, const std::v
   if (!judgement.findings.empty() || !broken.empty()) return judgement;
   add_likely_circles(job, keys, graph, judgement.findings);
   if (judgement.findings.empty()) add_unfinished_receives(job, graph, judgement.findings);
-  if (judgement.findings.empty()) judgement.findings = judge_without_missing(job, keys, graph);
+  if (judgement.findings.empty()) add_bottoms(job, keys, graph, judgement.findings);
   return judgement;
 }
 

@@ -206,6 +206,16 @@ TEST(SmallSends, do_not_excuse_a_pair_that_meets) {
   EXPECT_EQ(findings[0].confidence, Confidence::high);
 }
 
+// 0 to 2 wait for 3 and 4, and these are in a call that all its members entered: what keeps that one keeps all.
+TEST(EveryoneArrived, below_who_waits) {
+  const auto findings = analyzers::analyze(testing::evidence_of(
+      "world 5\npg b = 3,4\n0-4 record snapshot part stream_ordered\n0-2 all_reduce f32 8 pg0 seq=1 [started]\n"
+      "3,4 all_gather f32 9 b seq=1 [started]\n"));
+  expect(findings, "stuck-in-collective", "none");
+  EXPECT_NE(findings[0].summary.find("all_gather f32 x 9"), std::string::npos) << told(findings);
+  EXPECT_EQ(findings[0].victims.text(), "0-4");
+}
+
 // gloo has no stream: a call may be open that a later one has overtaken.
 TEST(WithoutStreams, an_overtaken_call_is_still_waited_for) {
   expect(analyzers::analyze(testing::evidence_of(

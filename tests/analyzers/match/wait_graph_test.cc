@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/ops_text.h"
+
 namespace ddx::analyzers {
 namespace {
 
@@ -78,6 +80,23 @@ TEST(WaitGraph, a_wait_that_a_rank_went_on_from_closes_no_certain_circle) {
   EXPECT_EQ(cycles(graph), Sets({{0, 1}}));
   graph.passed = {{0}, {}};
   EXPECT_EQ(cycles(without_passed(graph)), Sets{});
+}
+
+// Half of the ranks issue a before b, the others b before a: the graph has a node a call, not one a rank, and its edges
+// grow with the ranks, not with their square.
+TEST(WaitGraph, ranks_at_one_collective_share_a_node) {
+  constexpr std::size_t kRanks = 2048;
+  const Evidence evidence = testing::evidence_of(
+      "world 2048\npg a = 0-2047\npg b = 0-2047\n0-2047 record snapshot part stream_ordered\n"
+      "0-1023 all_reduce f32 8 a seq=1 [started]\n0-1023 all_gather f32 8 b seq=1 [scheduled]\n"
+      "1024-2047 all_gather f32 8 b seq=1 [started]\n1024-2047 all_reduce f32 8 a seq=1 [scheduled]\n");
+  const WaitGraph graph = issue_order_graph(build_job_view(evidence, {}));
+  std::size_t edges = 0;
+  for (const Instance& instance : graph.instances) edges += instance.waiters.size() + instance.missing.size();
+  EXPECT_EQ(graph.instances.size(), 2u);
+  EXPECT_EQ(edges, 2 * kRanks);
+  ASSERT_EQ(cycles(graph).size(), 1u);
+  EXPECT_EQ(cycles(graph).front().size(), kRanks);
 }
 
 TEST(WaitGraph, deep_chains_need_no_stack) {
