@@ -38,13 +38,6 @@ std::vector<RankStack> last_host_stacks(const Evidence& evidence) {
   return stacks;
 }
 
-std::optional<RankStack> host_stack_of(const Evidence& evidence, RankId rank) {
-  for (const RankStack& seen : last_host_stacks(evidence)) {
-    if (seen.rank == rank) return seen;
-  }
-  return std::nullopt;
-}
-
 std::string short_call_site(const HostStack& stack) { return without_folders(stack.call_site); }
 
 std::string place_text(const HostStack& stack) {

@@ -2,7 +2,6 @@
 // judgement.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,7 +19,6 @@ struct RankStack {
 // The last known main thread of each rank, ascending by rank. Stacks of earlier attempts are over. Where a call timed
 // out, later stacks outside torch.distributed only show the process ending.
 std::vector<RankStack> last_host_stacks(const Evidence& evidence);
-std::optional<RankStack> host_stack_of(const Evidence& evidence, RankId rank);
 
 // "train.py:12 in step", the folders left out; "" where no frame is the user's.
 std::string short_call_site(const HostStack& stack);

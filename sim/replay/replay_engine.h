@@ -163,7 +163,6 @@ class ReplayEngine {
 
   // The result, in replay_result.cc.
   bool finished(const Rank& rank) const;
-  void settle_host_states();
   void snapshot(ReplayResult& result) const;
   ProgramId snapshot_program(std::uint32_t rank, Trace& out) const;
   std::vector<CommProgress> progress(std::uint32_t rank) const;
