@@ -21,6 +21,7 @@ constexpr std::array kAnchors{
     Anchor{"NCCL TRACE", 5, kNccl},
     Anchor{"CCL version ", 0, kNccl},
     Anchor{"atchdog", 3, kTorch},
+    Anchor{"in blocking wait", 3, kTorch},
     Anchor{"ast enqueued", 5, kTorch},
     Anchor{"based barrier", 3, kTorch},
     Anchor{"_based_barrier", 3, kTorch},

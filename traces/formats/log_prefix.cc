@@ -185,7 +185,8 @@ std::size_t take_mpi_tag(std::string_view text, std::size_t close, std::string_v
   }
   if (tag == 0) return 0;
   const std::size_t comma = content.rfind(',');
-  const std::string_view digits = comma == std::string_view::npos ? content : content.substr(comma + 1);
+  std::string_view digits = comma == std::string_view::npos ? content : content.substr(comma + 1);
+  if (const auto named = rest_after(content, "mpirank:")) digits = *named;  // SageMaker: "[1,mpirank:2,algo-1]"
   const auto rank = rank_at(digits);
   if (!rank || rank->value < 0) return 0;
   line.rank = rank;
@@ -199,6 +200,9 @@ bool take_bracket_time(std::string_view content, LogLine& line) {
   std::size_t used = 0;
   if (const auto time = parse_date_time(content, used)) {
     set_time(line, *time, false);
+    // "[2026-11-29 10:00:00 TP3]" of SGLang: a rank where tensor parallelism is all there is.
+    const std::string_view rest = trimmed(content.substr(used));
+    if (rest.starts_with("TP") && all_digits(rest.substr(2))) line.rank = rank_at(rest.substr(2));
     return true;
   }
   if (const auto time = parse_time_of_day(content, used)) {
@@ -336,8 +340,10 @@ std::size_t take_plain_time(std::string_view text, LogLine& line) {
   } else {
     return 0;
   }
-  if (used < text.size() && text[used] != ' ' && text[used] != '[' && text[used] != ':' && text[used] != ']') return 0;
-  if (char_at(text, used, ' ') || char_at(text, used, ':')) ++used;
+  if (used < text.size() && text[used] != ' ' && text[used] != '\t' && text[used] != '[' && text[used] != ':' &&
+      text[used] != ']')
+    return 0;
+  if (char_at(text, used, ' ') || char_at(text, used, '\t') || char_at(text, used, ':')) ++used;
   return used + container_stream(text.substr(used));
 }
 
@@ -423,6 +429,17 @@ std::size_t take_one(std::string_view text, LineLabel label, LogLine& line) {
   return label == LineLabel::host ? take_label(text, label, line) : 0;
 }
 
+// "train[123]: [rank2]: ", "2026-11-29 10:00:00 - root - ERROR - [rank2]: ": what another tool puts before torchrun's
+// prefix need not be known. What is left behind it; all of it where there is none.
+std::string_view behind_inner_rank(std::string_view text, LogLine& line) {
+  const std::size_t at = text.substr(0, kMaxBracket).find("[rank");
+  if (at == std::string_view::npos) return text;
+  const std::size_t close = text.substr(0, kMaxBracket + 16).find("]:", at);
+  if (close == std::string_view::npos || !take_rank(text.substr(at + 1, close - at - 1), line)) return text;
+  add_source(line, text.substr(at, close - at));
+  return text.substr(std::min(text.size(), closing(text, close)));
+}
+
 // How many lines begin with labels of one kind, and with how many different ones.
 struct LabelCount {
   std::size_t lines = 0;
@@ -498,6 +515,7 @@ LogLine strip_prefixes(std::string_view text, LineLabel label) {
     if (used == 0) break;
     text.remove_prefix(used < text.size() ? used : text.size());
   }
+  if (!line.rank || line.rank_is_task) text = behind_inner_rank(text, line);
   line.body = text;
   read_level_time(text.substr(0, 64), line);
   read_library_rank(line);

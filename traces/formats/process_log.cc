@@ -66,6 +66,7 @@ void close_traceback(ProcessSource& source) {
   source.ignore_traceback = false;
   source.call_site.clear();
   source.foreign_prefix.clear();
+  source.writer.reset();
 }
 
 ProcessEnd exception_end(std::string_view text, std::string call_site) {
@@ -76,6 +77,13 @@ ProcessEnd exception_end(std::string_view text, std::string call_site) {
   end.call_site = std::move(call_site);
   end.secondary = is_secondary(text);
   return end;
+}
+
+// torch.distributed.checkpoint raises one rank's exception on all: "CheckpointException ranks:dict_keys([5])".
+std::optional<RankId> rank_of_checkpoint(std::string_view text) {
+  const auto ranks = rest_after(text, "CheckpointException ranks:dict_keys([");
+  const std::string_view list = ranks ? until(*ranks, "]") : std::string_view();
+  return all_digits(list) ? rank_at(list) : std::nullopt;
 }
 
 void add_exception(const LogLine& line, ProcessSource& source, LogEventWriter& events) {
@@ -93,6 +101,13 @@ void add_exception(const LogLine& line, ProcessSource& source, LogEventWriter& e
   } else {
     LogLine writer = line;
     if (child && !writer.local_rank) writer.local_rank = child;
+    if (!writer.rank) writer.rank = source.writer;
+    auto told = std::exchange(source.told_rank, std::nullopt);
+    if (!told) told = rank_of_checkpoint(line.body);
+    if (told) {
+      writer.rank = told;
+      writer.rank_is_task = false;
+    }
     source.exception = events.size();
     if (events.add(writer, std::move(end)) == nullptr) source.exception.reset();
   }
@@ -143,6 +158,8 @@ void open_traceback(const LogLine& line, std::size_t at, ProcessSource& source) 
   }
   // "Exception in thread Thread-3: Traceback", "| Traceback": what is before it only matters where lines repeat it.
   if (before.size() <= 80 && !trimmed(before).empty()) source.foreign_prefix = before;
+  if (const auto told = rest_after(line.body.substr(at), "(RANK ")) source.told_rank = rank_at(*told);
+  if (!line.rank_is_task) source.writer = line.rank;
   source.in_traceback = true;
   source.traceback_line = line.number;
   source.last_was_indented = false;
@@ -245,6 +262,8 @@ bool read_new(const LogLine& line, ProcessSource& source, ProcessState& state, L
 bool is_secondary(std::string_view exception) {
   // A port that is taken is this process's own trouble, whatever the class of the exception.
   if (contains(exception, "ddress already in use") || contains(exception, "EADDRINUSE")) return false;
+  // NCCL passes on an error of this rank's own device.
+  if (contains(exception, "unhandled cuda error")) return false;
   static constexpr std::string_view kFragments[] = {"DistBackendError",
                                                     "DistNetworkError",
                                                     "DistStoreError",

@@ -23,6 +23,8 @@ struct ProcessSource {
   bool ignore_traceback = false;      // "Exception ignored in": it ended nothing
   std::string call_site;              // the last frame that is the user's
   std::string foreign_prefix;         // what an unknown tool puts before each line of this traceback
+  std::optional<RankId> writer;       // of the line that opened the traceback, where a logger names it once
+  std::optional<RankId> told_rank;    // "Traceback (most recent call last): (RANK 5)": quoted from another rank
   std::optional<std::int64_t> child;  // "Process 1 terminated with the following error": a spawned process
 
   // The exception last read, to be replaced where the next one was raised while it was handled.

@@ -111,7 +111,10 @@ std::uint64_t writer_key(const LogLine& line, const LogEventWriter& events) {
 }
 
 bool read_timeout(const LogLine& line, TorchState& state, LogEventWriter& events) {
-  const auto text = rest_after(line.body, "Watchdog caught collective operation timeout:");
+  auto text = rest_after(line.body, "Watchdog caught collective operation timeout:");
+  // "Work WorkNCCL(SeqNum=..) timed out in blocking wait (TORCH_NCCL_BLOCKING_WAIT=1).": no watchdog, the caller
+  // itself.
+  if (!text && contains(line.body, " timed out in blocking wait")) text = rest_after(line.body, "Work ");
   if (!text) return false;
   TorchState::Last& last = state.by_writer[writer_key(line, events)];
   WatchdogTimeout timeout = parse_timeout(*text);

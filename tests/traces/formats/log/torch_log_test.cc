@@ -32,6 +32,12 @@ TEST(TorchLog, WatchdogTimeoutsOfSeveralVersions) {
   EXPECT_EQ(oldest.op_type, "BROADCAST");
   EXPECT_EQ(oldest.timeout, 1'800 * kSecond);
 
+  const auto blocking = only<WatchdogTimeout>(
+      "[rank1]: torch.distributed.DistBackendError: Work WorkNCCL(SeqNum=3, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, "
+      "Timeout(ms)=1000) timed out in blocking wait (TORCH_NCCL_BLOCKING_WAIT=1).");
+  EXPECT_EQ(blocking.seq, 3U);
+  EXPECT_EQ(blocking.numel_in, 1U);
+
   const auto cut =
       only<WatchdogTimeout>("[rank1]: Watchdog caught collective operation timeout: WorkNCCL(SeqNum=9, OpTy");
   EXPECT_EQ(cut.seq, 9U);
