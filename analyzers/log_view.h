@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -82,6 +83,18 @@ bool contains_text(std::string_view text, std::string_view lower_case_part);
 
 // Whether an exception's text is about NaN or infinity: the values are the fault, not the process.
 bool speaks_of_nan(std::string_view text);
+
+// Of ranks by what they say: those outside the one class that holds more than half; all where no class does.
+template <class Value>
+RankSet minority(const std::map<Value, std::vector<RankId>>& classes) {
+  std::size_t total = 0;
+  for (const auto& [value, ranks] : classes) total += ranks.size();
+  std::vector<RankId> named;
+  for (const auto& [value, ranks] : classes) {
+    if (ranks.size() * 2 <= total) named.insert(named.end(), ranks.begin(), ranks.end());
+  }
+  return RankSet(std::move(named));
+}
 
 // "a, b and c"; long lists end in "and N more".
 std::string join_words(const std::vector<std::string>& words, std::size_t most = 6);

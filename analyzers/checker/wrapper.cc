@@ -42,17 +42,6 @@ Classes classes_by(const Reports& reports, Field field) {
   return classes;
 }
 
-// Those outside the class that holds more than half; all when there is none.
-RankSet minority(const Classes& classes) {
-  std::size_t total = 0;
-  for (const auto& [value, ranks] : classes) total += ranks.size();
-  std::vector<RankId> named;
-  for (const auto& [value, ranks] : classes) {
-    if (ranks.size() * 2 <= total) named.insert(named.end(), ranks.begin(), ranks.end());
-  }
-  return RankSet(std::move(named));
-}
-
 RankSet all_of(const Reports& reports) {
   std::vector<RankId> ranks;
   for (const auto& [rank, print] : reports.ranks) ranks.push_back(rank);

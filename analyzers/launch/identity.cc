@@ -56,13 +56,11 @@ std::optional<Finding> sizes_differ(const Evidence& evidence, const CommInfo& co
   finding.code = "world-size-disagree";
   finding.confidence = Confidence::high;
   finding.subjects.push_back("communicator " + comm.id);
-  std::vector<RankId> odd;
   std::vector<std::string> parts;
   for (const auto& [size, ranks] : sizes) {
     parts.push_back(fmt::format("{} by {}", size, RankSet(ranks).label(6)));
-    if (ranks.size() * 2 <= comm.members.size()) odd.insert(odd.end(), ranks.begin(), ranks.end());
   }
-  finding.ranks = RankSet(std::move(odd));
+  finding.ranks = minority(sizes);
   for (const CommMember& member : comm.members) {
     if (finding.ranks.contains(RankId(member.position))) cite(finding, evidence, *member.event);
   }
@@ -316,8 +314,44 @@ std::string path_of(const Evidence& evidence, const RankRecord& record) {
   return evidence.inputs[record.input->value].path;
 }
 
+using Records = std::map<RankId, std::vector<const RankRecord*>>;
+
+// As many dumps as the world has ranks, but numbered 0..W/n-1 n times over, each time in a folder of its own: the names
+// hold local ranks, and whose the dumps are nobody can tell from them.
+std::optional<Finding> numbered_on_each_node(const Evidence& evidence, const Records& records) {
+  const auto world = stated_world_size(evidence);
+  if (!world || records.empty() || records.begin()->first.value != 0) return std::nullopt;
+  const std::size_t copies = records.begin()->second.size();
+  if (copies < 2 || records.size() * copies != *world ||
+      records.rbegin()->first.value != std::int64_t(records.size()) - 1)
+    return std::nullopt;
+  Finding finding;
+  for (const auto& [rank, own] : records) {
+    std::set<std::string> folders;
+    for (const RankRecord* record : own) {
+      const std::string path = path_of(evidence, *record);
+      folders.insert(path.substr(0, path.find_last_of('/')));
+      if (rank.value == 0 && finding.evidence.size() < kMostTold)
+        finding.evidence.push_back({path, std::nullopt, "a dump of rank 0 by its name"});
+    }
+    if (own.size() != copies || folders.size() != copies) return std::nullopt;
+  }
+  finding.code = "trace-no-rank";
+  finding.confidence = Confidence::medium;
+  finding.summary =
+      fmt::format("The dumps are numbered 0-{} on each of {} nodes: these are local ranks, not ranks of {}",
+                  records.size() - 1, copies, *world);
+  finding.explanation =
+      "A dump does not say whose it is; only the file's name can. What else is said of ranks here is not to be "
+      "trusted.\n";
+  finding.advice = fmt::format(
+      "Give each file its global rank (with nodes in order: node number x {} + local rank), and analyze again.",
+      records.size());
+  return finding;
+}
+
 std::optional<Finding> two_dumps(const Evidence& evidence) {
-  std::map<RankId, std::vector<const RankRecord*>> records;
+  Records records;
   for (const RankRecord& record : evidence.trace.ranks) {
     if (record.snapshot && record.rank && !record.rank_guessed) records[*record.rank].push_back(&record);
   }
@@ -343,6 +377,7 @@ std::optional<Finding> two_dumps(const Evidence& evidence) {
     }
   }
   if (finding.ranks.empty()) return std::nullopt;
+  if (auto local = numbered_on_each_node(evidence, records)) return local;
   finding.code = "rank-duplicate";
   finding.confidence = Confidence::medium;
   if (finding.evidence.size() > 2 * kMostTold) finding.evidence.resize(2 * kMostTold);
@@ -355,7 +390,6 @@ std::optional<Finding> two_dumps(const Evidence& evidence) {
 
 std::optional<Finding> dumps_disagree(const Evidence& evidence) {
   std::map<std::size_t, std::vector<RankId>> sizes;
-  std::size_t total = 0;
   for (const RankRecord& record : evidence.trace.ranks) {
     if (!record.snapshot || !record.rank) continue;
     for (CommId id : record.comms) {
@@ -365,7 +399,6 @@ std::optional<Finding> dumps_disagree(const Evidence& evidence) {
       const std::size_t size = comm.members.empty() ? comm.declared_size.value_or(0) : comm.members.size();
       if (size == 0) continue;
       sizes[size].push_back(*record.rank);
-      ++total;
       break;
     }
   }
@@ -373,13 +406,11 @@ std::optional<Finding> dumps_disagree(const Evidence& evidence) {
   Finding finding;
   finding.code = "world-size-disagree";
   finding.confidence = Confidence::high;
-  std::vector<RankId> odd;
   std::vector<std::string> parts;
   for (const auto& [size, ranks] : sizes) {
     parts.push_back(fmt::format("{} by {}", size, RankSet(ranks).label(6)));
-    if (ranks.size() * 2 <= total) odd.insert(odd.end(), ranks.begin(), ranks.end());
   }
-  finding.ranks = RankSet(std::move(odd));
+  finding.ranks = minority(sizes);
   finding.summary = "The dumps do not agree on the world size: " + join_words(parts);
   finding.explanation = "Each dump lists the members of the default group; those lists must be equal.\n";
   finding.advice = "Set one WORLD_SIZE for all processes, and see that the dumps are of one job.";

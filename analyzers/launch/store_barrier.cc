@@ -139,12 +139,10 @@ std::optional<Finding> sizes_differ(const Evidence& evidence, const Barrier& bar
   if (sizes.size() < 2) return std::nullopt;
   Finding finding = start(evidence, barrier, "world-size-disagree", Confidence::high);
   std::vector<std::string> parts;
-  std::vector<RankId> odd;
   for (const auto& [size, ranks] : sizes) {
     parts.push_back(fmt::format("{} by {}", size, RankSet(ranks).label(6)));
-    if (ranks.size() * 2 <= barrier.reporters.size()) odd.insert(odd.end(), ranks.begin(), ranks.end());
   }
-  finding.ranks = RankSet(std::move(odd));
+  finding.ranks = minority(sizes);
   finding.victims = barrier.reporting().without(finding.ranks);
   finding.summary = "The processes do not agree on the world size: " + join_words(parts);
   finding.explanation =

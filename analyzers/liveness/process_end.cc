@@ -182,8 +182,9 @@ std::vector<End> collect(const Evidence& evidence, const ProcessTable& processes
   // A line that another judge reads is not read here as well.
   std::set<std::pair<InputId, std::uint64_t>> told;
   for (const LogEvent& event : evidence.events) {
-    const bool ends =
-        std::holds_alternative<ProcessEnd>(event.fact) || std::holds_alternative<ElasticFailure>(event.fact);
+    const bool ends = std::holds_alternative<ProcessEnd>(event.fact) ||
+                      std::holds_alternative<ElasticFailure>(event.fact) ||
+                      std::holds_alternative<LibraryVersion>(event.fact);  // which many exceptions end with
     if (!ends && event.line > 0) told.insert({event.input, event.line});
   }
   const Continuation continuation(evidence, attempts);

@@ -24,18 +24,6 @@ struct View {
   const std::vector<Seen<HeartbeatStuck>>& heartbeats;
 };
 
-// The ranks outside the one class that holds more than half of them; all when there is none.
-RankSet minority(const Classes& classes) {
-  std::size_t total = 0;
-  for (const auto& [value, ranks] : classes) total += ranks.size();
-  std::vector<RankId> named;
-  for (const auto& [value, ranks] : classes) {
-    if (ranks.size() * 2 > total) continue;
-    named.insert(named.end(), ranks.begin(), ranks.end());
-  }
-  return RankSet(std::move(named));
-}
-
 std::string describe(const Classes& classes, const char* noun) {
   std::vector<std::string> parts;
   for (const auto& [value, ranks] : classes) {

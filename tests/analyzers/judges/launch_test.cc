@@ -316,6 +316,19 @@ TEST(Identity, TwoDumpsOfOneRankAtOneTime) {
   EXPECT_THAT(brief(judge_identity(story.evidence())), ElementsAre("rank-duplicate error medium 1"));
 }
 
+TEST(Identity, LocalRanksInTheNamesOfDumps) {
+  Story story;
+  for (int node = 0; node < 2; ++node) {
+    for (int local = 0; local < 4; ++local) {
+      story.dump(local, 5, 8, 1000 + node);
+      story.evidence().inputs.back().path = "node" + std::to_string(node) + "/rank_" + std::to_string(local);
+    }
+  }
+  const auto findings = judge_identity(story.evidence());
+  ASSERT_THAT(brief(findings), ElementsAre("trace-no-rank error medium none"));
+  EXPECT_THAT(findings[0].summary, HasSubstr("numbered 0-3 on each of 2 nodes"));
+}
+
 TEST(Identity, DumpsOfTwoRunsOneAfterTheOtherAreNoDuplicate) {
   Story story;
   story.dump(0, 5, 2, 1000).dump(1, 5, 2, 1000).dump(1, 5, 2, 9000);

@@ -231,6 +231,55 @@ TEST(Ends, WorkAfterAnExceptionBesideAHangLeavesItOpen) {
   EXPECT_THAT(told(text), ElementsAre("dead-rank error low 2"));
 }
 
+TEST(Ends, ARankIsKnownBehindAnyPrefix) {
+  for (const char* prefix : {"node-a: ", "192.0.2.5: ", "2024-05-01 10:00:00\t", "May  1 10:00:00 node-a train[123]: ",
+                             "train[123]: ", "2024-05-01 10:00:00,123 - root - ERROR - ",
+                             "ERROR:root:", "2024-05-01 10:00:00 ERROR trainer: ", "i.pretrain/0 ", "default0 "}) {
+    std::string text;
+    for (const char* line : {"Traceback (most recent call last):", "  File \"/app/train.py\", line 12, in main",
+                             "    x", "KeyError: 'x'"}) {
+      text += prefix + std::string("[rank2]: ") + line + "\n";
+    }
+    EXPECT_THAT(told(text), ElementsAre("dead-rank error high 2")) << prefix;
+  }
+  EXPECT_THAT(told("[1,mpirank:2,algo-1]<stderr>:Traceback (most recent call last):\n"
+                   "[1,mpirank:2,algo-1]<stderr>:KeyError: 'x'\n"),
+              ElementsAre("dead-rank error high 2"));
+}
+
+TEST(Ends, EnginesNumberTheirWorkersInPrefixes) {
+  const auto raised = [](const std::string& prefix) {
+    return prefix + "Traceback (most recent call last):\n" + prefix + "torch.OutOfMemoryError: CUDA out of memory.\n";
+  };
+  EXPECT_THAT(told(raised("(Worker_TP3 pid=78025) ERROR 10-22 09:41:12 [multiproc_executor.py:671] ")),
+              ElementsAre("dead-rank error high 3"));
+  EXPECT_THAT(told(raised("(VllmWorker rank=3 pid=78025) ERROR 10-22 09:41:12 [multiproc_executor.py:671] ")),
+              ElementsAre("dead-rank error high 3"));
+  EXPECT_THAT(told("[2026-09-01 10:00:00 TP3] Scheduler hit an exception: Traceback (most recent call last):\n"
+                   "  File \"/app/x.py\", line 1, in f\nRuntimeError: bad\n"),
+              ElementsAre("dead-rank error high 3"));
+  // Of several stages or replicas the number is not a rank.
+  EXPECT_THAT(told(raised("(Worker_PP1_TP3 pid=78025) ERROR 10-22 09:41:12 [multiproc_executor.py:671] ")),
+              ElementsAre("dead-rank error medium none"));
+}
+
+TEST(Ends, ACheckpointNamesWhoseErrorAllRaise) {
+  EXPECT_THAT(told("[rank0]: torch.distributed.checkpoint.api.CheckpointException: CheckpointException "
+                   "ranks:dict_keys([5])\n"
+                   "[rank0]: Traceback (most recent call last): (RANK 5)\n"
+                   "[rank0]:   File \"/app/io.py\", line 3, in read\n"
+                   "[rank0]: FileNotFoundError: [Errno 2] No such file or directory: 'x.distcp'\n"),
+              ElementsAre("dead-rank error high 5"));
+}
+
+TEST(Ends, AnErrorOfTheOwnDeviceThatNcclPassesOn) {
+  EXPECT_THAT(
+      told("[rank4]: torch.distributed.DistBackendError: NCCL error in: ProcessGroupNCCL.cpp:1970, unhandled cuda "
+           "error (run with NCCL_DEBUG=INFO for details), NCCL version 2.19.3\n" +
+           timeout_of(0, 3) + timeout_of(1, 3)),
+      ElementsAre("dead-rank error high 4"));
+}
+
 // ---- who did not come -----------------------------------------------------------------------------------------------
 
 TEST(Absent, GlooNamesThem) {
