@@ -276,6 +276,18 @@ class CycleJudge {
           "create groups on all ranks in one order.";
       return f;
     }
+    if (missed.p2p && !whole_programs()) {
+      f.code = "p2p-unmatched";
+      f.ranks.insert(ranks_of(graph_, missed.waiters));
+      f.summary =
+          fmt::format("rank {} is in {} and has not posted the {} that meets {}: {} for it", culprit.value, own_call,
+                      wanted_in(missed), missed_call, waits(ranks_of(graph_, missed.waiters).label(8)));
+      f.explanation = fmt::format(
+          "Either rank {} left that {} out, or it would come later, or the call that waits for it is one too many.\n",
+          culprit.value, wanted_in(missed));
+      f.advice = "Compare the two call sites: do both sides count the same number of sends and receives?";
+      return f;
+    }
     if (alone_in_unique_call(rank, culprit)) {
       f.code = "rank0-only";
       f.summary = fmt::format("only rank {} makes {}; the others are in {}", culprit.value, own_call, missed_call);

@@ -183,6 +183,7 @@ class GroupScan {
   std::string code_without_support(Divergence& d, const History& odd, const History& reference) const;
   bool leaves_pattern(const History& leaver, const History& stayer) const;
   bool unique_to(const std::vector<std::uint32_t>& side, std::uint32_t seq, std::size_t length) const;
+  bool alone(const Divergence& d) const;
   bool sizes_far_apart(const Divergence& d) const;
   CallsEnd end_of(std::uint32_t seq) const;
 
@@ -226,6 +227,12 @@ bool GroupScan::unique_to(const std::vector<std::uint32_t>& side, std::uint32_t 
     }
   }
   return true;
+}
+
+// One rank against a majority, or rank 0, for which programs branch. Of two ranks nobody can say which one is odd.
+bool GroupScan::alone(const Divergence& d) const {
+  const auto& side = d.sides[1];
+  return side.size() == 1 && (d.has_majority || group_.members[side.front()].rank == RankId(0));
 }
 
 // A short last batch gives sizes that are close; another call of the same kind gives any size.
@@ -307,7 +314,7 @@ std::string GroupScan::code_of(Divergence& d, const History& odd, const History&
       if (leaves_pattern(odd, reference)) return "uneven-steps";
       return beginning_lost ? "shifted" : "rank-skipped";
     case Edit::Kind::extra:
-      if (d.sides[1].size() == 1 && unique_to(d.sides[1], d.seq, d.edit.length)) return "rank0-only";
+      if (alone(d) && unique_to(d.sides[1], d.seq, d.edit.length)) return "rank0-only";
       if (leaves_pattern(reference, odd)) return "uneven-steps";
       return beginning_lost ? "shifted" : "rank-skipped";
     case Edit::Kind::swap: return "order-inverted";
