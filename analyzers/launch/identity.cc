@@ -450,6 +450,8 @@ std::vector<Finding> judge_identity(const Evidence& evidence) {
   const auto ids = pointers(evidence);
   for (const CommInfo& comm : comms) append(findings, split_mismatch(evidence, comm, ids));
   if (!findings.empty()) return findings;
+  // So it is of two ranks on one device: NCCL refuses, and who warns of it has come.
+  if (!seen<DeviceDuplicate>(evidence).empty()) return findings;
   const RankSet heard = spoken_ranks(evidence);
   for (const CommInfo& comm : comms) append(findings, hang_in(evidence, comm, heard));
   return findings;
