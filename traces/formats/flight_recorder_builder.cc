@@ -4,14 +4,19 @@
 #include <limits>
 
 #include <fmt/format.h>
-#include <simdjson.h>
+
+#include "base/printable.h"
 
 namespace ddx::formats {
 namespace {
 
 constexpr std::uint32_t kAbsent = 0xffffffff;
-constexpr std::size_t kMostShapes = 8;       // operations of more tensors keep their count alone
-constexpr std::size_t kMostDimensions = 16;  // PyTorch itself allows 64; more than a handful is never printed
+constexpr std::size_t kMostShapes = 8;        // operations of more tensors keep their count alone
+constexpr std::size_t kMostDimensions = 16;   // PyTorch itself allows 64; more than a handful is never printed
+constexpr std::size_t kElementsOfAShape = 4;  // what an empty one weighs
+constexpr std::size_t kMostText = 1024;       // a pickle can name one long text a million times
+// Elements that a file may name again and again: the first are free, as real jobs do so with the ranks of the world.
+constexpr std::uint64_t kFreeElements = 1'000'000, kElementsPerByte = 8;
 
 struct TroubleName {
   std::string_view name;
@@ -20,7 +25,7 @@ struct TroubleName {
 };
 
 // In the order of FlightRecorderBuilder::Trouble.
-constexpr std::array<TroubleName, 9> kTroubles{{
+constexpr std::array<TroubleName, 11> kTroubles{{
     {"flight_recorder.unknown_key", DiagnosticSeverity::info, "a key that ddx does not know"},
     {"flight_recorder.wrong_type", DiagnosticSeverity::data_loss, "a value of an unexpected type, taken as absent"},
     {"flight_recorder.unknown_op", DiagnosticSeverity::info, "an operation that ddx does not know"},
@@ -28,7 +33,10 @@ constexpr std::array<TroubleName, 9> kTroubles{{
     {"flight_recorder.count_overflow", DiagnosticSeverity::data_loss, "sizes whose product is no element count"},
     {"flight_recorder.empty_entry", DiagnosticSeverity::data_loss, "an entry that says nothing, skipped"},
     {"flight_recorder.too_many_entries", DiagnosticSeverity::data_loss, "entries beyond the limit, skipped"},
-    {"flight_recorder.bad_text", DiagnosticSeverity::notice, "text that is not UTF-8, mended"},
+    {"flight_recorder.too_many_groups", DiagnosticSeverity::data_loss, "groups beyond the limit of 65,535, left out"},
+    {"flight_recorder.too_large", DiagnosticSeverity::data_loss,
+     "lists that the file names more often than its size explains, left out"},
+    {"flight_recorder.bad_text", DiagnosticSeverity::notice, "text that is not printable, or very long, mended"},
     {"flight_recorder.process_wide_seq", DiagnosticSeverity::notice,
      "sequence numbers count all groups of the process together, so that they do not compare between ranks"},
 }};
@@ -60,25 +68,24 @@ std::optional<Nanos> time_of(Nanos time) {
 }  // namespace
 
 std::size_t FlightRecorderBuilder::WordsHash::operator()(const SignatureKey& key) const {
-  std::uint64_t hash = 0;
-  for (std::uint32_t word : key.words) {
-    hash = (hash ^ word) * 0x9e3779b97f4a7c15;
-    hash ^= hash >> 32;
+  RowHash hash;
+  for (std::size_t i = 0; i < key.words.size(); i += 2) {
+    hash.add(std::uint64_t{key.words[i]} << 32 | key.words[i + 1]);
   }
-  return hash;
+  return hash.value();
 }
 
 std::size_t FlightRecorderBuilder::WordsHash::operator()(const std::vector<std::int64_t>& words) const {
-  std::uint64_t hash = words.size();
-  for (std::int64_t word : words) {
-    hash = (hash ^ static_cast<std::uint64_t>(word)) * 0x9e3779b97f4a7c15;
-    hash ^= hash >> 32;
-  }
-  return hash;
+  RowHash hash;
+  for (std::int64_t word : words) hash.add(static_cast<std::uint64_t>(word));
+  return hash.value();
 }
 
 FlightRecorderBuilder::FlightRecorderBuilder(const Source& source, const ImportOptions& options, Evidence& out)
-    : source_(source), options_(options), out_(out) {
+    : source_(source),
+      options_(options),
+      out_(out),
+      elements_left_(kFreeElements + kElementsPerByte * source.bytes.size()) {
   static_assert(kTroubles.size() == static_cast<std::size_t>(Trouble::count_of_troubles));
 }
 
@@ -87,43 +94,55 @@ void FlightRecorderBuilder::count(Trouble trouble, std::string_view detail) {
   if (tally.count++ == 0) tally.detail = std::string(detail.substr(0, 200));
 }
 
+bool FlightRecorderBuilder::afford(std::uint64_t elements) {
+  if (elements > elements_left_) {
+    count(Trouble::too_large, fmt::format("{} elements, {} are left", elements, elements_left_));
+    return false;
+  }
+  elements_left_ -= elements;
+  return true;
+}
+
 // Reports print it and JSON writers insist on UTF-8.
 StringId FlightRecorderBuilder::text(std::string_view text) {
-  if (simdjson::validate_utf8(text.data(), text.size())) return out_.trace.strings.intern(text);
-  std::string mended(text);
-  for (char& c : mended) {
-    if (static_cast<unsigned char>(c) >= 0x80) c = '?';
-  }
-  count(Trouble::bad_text, mended);
+  if (text.size() <= kMostText && is_plain_ascii(text)) return out_.trace.strings.intern(text);
+  const std::string mended = printable_text(text.substr(0, kMostText), kMostText);
+  if (mended != text) count(Trouble::bad_text, mended);
   return out_.trace.strings.intern(mended);
 }
 
 RecorderHandle FlightRecorderBuilder::op_name(std::string_view profiling_name) {
   if (const auto at = name_index_.find(profiling_name); at != name_index_.end()) return at->second;
   const ProfilingName parsed = parse_profiling_name(profiling_name);
-  Name name{parsed.kind, text(parsed.name), std::nullopt, 0, parsed.may_end_batch};
+  Name name{parsed.kind, text(parsed.name), std::nullopt, backend(parsed.backend), parsed.may_end_batch};
   if (parsed.peer) {
     if (*parsed.peer < std::numeric_limits<std::int32_t>::min() ||
         *parsed.peer > std::numeric_limits<std::int32_t>::max()) {
       count(Trouble::wrong_type, profiling_name);
     } else {
-      const auto peer = static_cast<std::int32_t>(*parsed.peer);
-      auto at = std::find(peers_.begin(), peers_.end(), peer);
-      if (at == peers_.end()) at = peers_.insert(peers_.end(), peer);
-      name.peer_slot = static_cast<std::uint32_t>(at - peers_.begin());
+      name.peer_slot = peer_slot(static_cast<std::int32_t>(*parsed.peer));
     }
-  }
-  const std::string backend(out_.trace.text(text(parsed.backend)));
-  const auto known = std::find(backends_.begin(), backends_.end(), backend);
-  name.backend = static_cast<std::uint32_t>(known - backends_.begin());
-  if (known == backends_.end()) {
-    backends_.push_back(backend);
-    backend_uses_.push_back(0);
   }
   const auto handle = static_cast<RecorderHandle>(names_.size());
   names_.push_back(name);
   name_index_.emplace(profiling_name, handle);
   return handle;
+}
+
+std::uint32_t FlightRecorderBuilder::backend(std::string_view name) {
+  const StringId id = text(name);
+  const auto [at, added] = backend_index_.try_emplace(id.value, static_cast<std::uint32_t>(backends_.size()));
+  if (added) {
+    backends_.push_back(id);
+    backend_uses_.push_back(0);
+  }
+  return at->second;
+}
+
+std::uint32_t FlightRecorderBuilder::peer_slot(std::int32_t peer) {
+  const auto [at, added] = peer_index_.try_emplace(peer, static_cast<std::uint32_t>(peers_.size()));
+  if (added) peers_.push_back(peer);
+  return at->second;
 }
 
 RecorderHandle FlightRecorderBuilder::group(std::string_view name, std::string_view description) {
@@ -175,15 +194,14 @@ DataType FlightRecorderBuilder::type(std::string_view name) {
   return found;
 }
 
-std::optional<CallSiteId> FlightRecorderBuilder::call_site(const std::vector<RecorderFrame>& frames) {
+Frame FlightRecorderBuilder::frame(std::string_view function, std::string_view file, std::int64_t line) {
+  const bool fits = line > 0 && line <= std::numeric_limits<std::uint32_t>::max();
+  return {text(function), text(file), fits ? static_cast<std::uint32_t>(line) : 0};
+}
+
+std::optional<CallSiteId> FlightRecorderBuilder::call_site(std::vector<Frame> frames) {
   if (frames.empty()) return std::nullopt;
-  CallSite site;
-  site.frames.reserve(frames.size());
-  for (const RecorderFrame& frame : frames) {
-    const bool fits = frame.line > 0 && frame.line <= std::numeric_limits<std::uint32_t>::max();
-    site.frames.push_back({text(frame.function), text(frame.file), fits ? static_cast<std::uint32_t>(frame.line) : 0});
-  }
-  return out_.trace.intern(site);
+  return out_.trace.intern(CallSite{std::move(frames)});
 }
 
 bool FlightRecorderBuilder::assign(RecorderEntry& entry, RecorderField field, const RecorderScalar& value) {
@@ -291,17 +309,21 @@ SignatureId FlightRecorderBuilder::signature(const RecorderEntry& entry, OpKind 
     made.name = names_[entry.name].text;
     made.peer_slot = names_[entry.name].peer_slot;
   }
-  if (entry.sizes_in != kNoHandle) {
-    made.count_in = tensors_[entry.sizes_in].count;
-    made.shape_in = tensors_[entry.sizes_in].shapes;
-  }
-  if (entry.sizes_out != kNoHandle) {
-    made.count_out = tensors_[entry.sizes_out].count;
-    made.shape_out = tensors_[entry.sizes_out].shapes;
-  }
-  if (entry.splits_in != kNoHandle) made.split_in = splits_[entry.splits_in];
-  if (entry.splits_out != kNoHandle) made.split_out = splits_[entry.splits_out];
-  return at->second = out_.trace.intern(made);
+  const auto sizes = [&](RecorderHandle handle, std::optional<std::uint64_t>& count_of, Sizes& shapes) {
+    if (handle == kNoHandle) return;
+    count_of = tensors_[handle].count;
+    std::size_t elements = 0;
+    for (const auto& shape : tensors_[handle].shapes) elements += kElementsOfAShape + shape.size();
+    if (afford(elements)) shapes = tensors_[handle].shapes;
+  };
+  const auto splits = [&](RecorderHandle handle, std::vector<std::uint64_t>& into) {
+    if (handle != kNoHandle && afford(splits_[handle].size())) into = splits_[handle];
+  };
+  sizes(entry.sizes_in, made.count_in, made.shape_in);
+  sizes(entry.sizes_out, made.count_out, made.shape_out);
+  splits(entry.splits_in, made.split_in);
+  splits(entry.splits_out, made.split_out);
+  return at->second = out_.trace.intern(std::move(made));
 }
 
 void FlightRecorderBuilder::add(const RecorderEntry& entry) {
@@ -383,8 +405,9 @@ void FlightRecorderBuilder::trailing(std::uint64_t bytes) {
 
 std::string FlightRecorderBuilder::main_backend() const {
   const auto most = std::max_element(backend_uses_.begin(), backend_uses_.end());
-  return most == backend_uses_.end() ? std::string()
-                                     : backends_[static_cast<std::size_t>(most - backend_uses_.begin())];
+  return most == backend_uses_.end()
+             ? std::string()
+             : std::string(out_.trace.text(backends_[static_cast<std::size_t>(most - backend_uses_.begin())]));
 }
 
 // torchcomms writes neither the status of groups nor a point-to-point counter. Versions before 2.4 lack them too.
@@ -424,27 +447,32 @@ void FlightRecorderBuilder::name_the_nameless() {
   configured_[0].description = groups_[0].description;
 }
 
-// A slot for each configured group and for each group of an entry that is not configured. Returns slots by group.
+// A slot for each configured group and for each group of an entry that is not configured. Returns slots by group. Takes
+// the members of the configured groups.
 std::vector<std::uint16_t> FlightRecorderBuilder::bind_groups(RankRecord& record) {
   Trace& trace = out_.trace;
-  const auto bind = [&](const Communicator& communicator) {
+  const auto bind = [&](Communicator communicator) {
     const auto& members = communicator.members;
     const auto at = record.rank ? std::find(members.begin(), members.end(), *record.rank) : members.end();
-    record.comms.push_back(trace.intern(communicator));
     record.comm_rank.push_back(at == members.end() ? RankRecord::kNoPosition
                                                    : static_cast<std::uint32_t>(at - members.begin()));
+    record.comms.push_back(trace.intern(std::move(communicator)));
   };
-  std::unordered_map<std::uint64_t, std::uint16_t> exact;
-  std::unordered_map<std::uint32_t, std::vector<std::size_t>> by_name;
+  std::unordered_map<std::uint64_t, std::uint16_t, KeyedHash> exact;
+  std::unordered_map<std::uint32_t, std::vector<std::size_t>, KeyedHash> by_name;
   constexpr std::size_t kMostSlots = 0xffff;
-  for (const ConfiguredGroup& configured : configured_) {
-    if (record.comms.size() >= kMostSlots) break;
+  const auto too_many = [&](StringId name) { count(Trouble::too_many_groups, trace.text(name)); };
+  for (ConfiguredGroup& configured : configured_) {
     if (configured.name == StringId()) continue;
+    if (record.comms.size() >= kMostSlots) {
+      too_many(configured.name);
+      continue;
+    }
     const std::size_t slot = record.comms.size();
     exact.try_emplace(std::uint64_t{configured.name.value} << 32 | configured.description.value,
                       static_cast<std::uint16_t>(slot));
     by_name[configured.name.value].push_back(slot);
-    bind({configured.name, configured.description, configured.members, std::nullopt, false});
+    bind({configured.name, configured.description, std::move(configured.members), std::nullopt, false});
   }
   std::vector<std::uint16_t> slots;
   for (const Group& group : groups_) {
@@ -460,6 +488,8 @@ std::vector<std::uint16_t> FlightRecorderBuilder::bind_groups(RankRecord& record
       slot = named->second[0];
     } else if (slot < kMostSlots) {
       bind({group.name, group.description, {}, std::nullopt, false});
+    } else {
+      too_many(group.name);
     }
     slots.push_back(static_cast<std::uint16_t>(std::min(slot, kMostSlots)));
   }
@@ -507,24 +537,25 @@ Program FlightRecorderBuilder::program(const std::vector<std::uint16_t>& slots) 
   return program;
 }
 
+// Only the default group says how large the job is: where the list has lost it, or a recorder never had it
+// (torchcomms), the largest of the others is a part of the job.
 void FlightRecorderBuilder::state_world_size() {
-  std::size_t world = 0, largest = 0;
+  std::size_t world = 0;
   for (const ConfiguredGroup& configured : configured_) {
     const bool is_world =
         out_.trace.text(configured.description) == "default_pg" || out_.trace.text(configured.name) == "0";
     if (is_world) world = std::max(world, configured.members.size());
-    largest = std::max(largest, configured.members.size());
   }
-  if (world == 0) world = largest;
   if (world > 0 && world <= kAbsent) out_.trace.world_size = static_cast<std::uint32_t>(world);
 }
 
 void FlightRecorderBuilder::report() {
   for (std::size_t i = 0; i < tallies_.size(); ++i) {
     if (tallies_[i].count == 0) continue;
-    out_.diagnostics.count(kTroubles[i].name, kTroubles[i].severity,
-                           fmt::format("{}: {}: {}", source_.path, kTroubles[i].what, tallies_[i].detail),
-                           tallies_[i].count);
+    out_.diagnostics.count(
+        kTroubles[i].name, kTroubles[i].severity,
+        fmt::format("{}: {}: {}", source_.path, kTroubles[i].what, printable_text(tallies_[i].detail)),
+        tallies_[i].count);
   }
 }
 
@@ -543,9 +574,9 @@ void FlightRecorderBuilder::finish() {
   renumber();
   settle_retired(record);
   name_the_nameless();
+  state_world_size();
   const std::vector<std::uint16_t> slots = bind_groups(record);
   bind_progress(record, slots);
-  state_world_size();
   record.program = ProgramId(out_.trace.programs.size());
   out_.trace.programs.push_back(program(slots));
   Input& input = out_.inputs.front();

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/hash.h"
 #include "traces/formats/flight_recorder_names.h"
 #include "traces/formats/importer.h"
 #include "traces/model/evidence.h"
@@ -47,11 +48,6 @@ struct RecorderScalar {
   std::string_view text;
 };
 
-struct RecorderFrame {
-  std::string_view function, file;
-  std::int64_t line = 0;
-};
-
 class FlightRecorderBuilder {
  public:
   using Sizes = std::vector<std::vector<std::int64_t>>;
@@ -65,6 +61,8 @@ class FlightRecorderBuilder {
     count_overflow,
     empty_entry,
     too_many_entries,
+    too_many_groups,
+    too_large,
     bad_text,
     process_wide_seq,
     count_of_troubles
@@ -72,12 +70,17 @@ class FlightRecorderBuilder {
 
   FlightRecorderBuilder(const Source& source, const ImportOptions& options, Evidence& out);
 
+  // Takes `elements` from what the file may make ddx hold or look at beyond its own size: in a pickle, a long list
+  // costs two bytes each time that it is named again. False, and counted: too much, leave it out.
+  bool afford(std::uint64_t elements);
+
   RecorderHandle op_name(std::string_view profiling_name);
   RecorderHandle group(std::string_view name, std::string_view description);
   RecorderHandle sizes(std::span<const std::vector<std::int64_t>> tensors);  // one list a tensor
   RecorderHandle splits(const std::vector<std::int64_t>& elements);
   DataType type(std::string_view name);
-  std::optional<CallSiteId> call_site(const std::vector<RecorderFrame>& frames);
+  Frame frame(std::string_view function, std::string_view file, std::int64_t line);
+  std::optional<CallSiteId> call_site(std::vector<Frame> frames);
 
   // False: the value has no type that the field can have; the field stays absent. Only for fields that hold one value.
   bool assign(RecorderEntry& entry, RecorderField field, const RecorderScalar& value);
@@ -143,11 +146,6 @@ class FlightRecorderBuilder {
     std::size_t operator()(const SignatureKey& key) const;
     std::size_t operator()(const std::vector<std::int64_t>& words) const;
   };
-  // Lets a string_view look up a string.
-  struct TextHash {
-    using is_transparent = void;
-    std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
-  };
   struct Tally {
     std::uint64_t count = 0;
     std::string detail;
@@ -160,6 +158,8 @@ class FlightRecorderBuilder {
   SignatureId signature(const RecorderEntry& entry, OpKind kind);
   void note_evidence(const RecorderEntry& entry);
 
+  std::uint32_t backend(std::string_view name);
+  std::uint32_t peer_slot(std::int32_t peer);
   std::string main_backend() const;
   bool is_torchcomms() const;
   void renumber();
@@ -174,26 +174,29 @@ class FlightRecorderBuilder {
   const Source& source_;
   const ImportOptions& options_;
   Evidence& out_;
+  std::uint64_t elements_left_;
 
   std::vector<Name> names_;
-  std::vector<std::string> backends_;
+  std::vector<StringId> backends_;
   std::vector<std::uint64_t> backend_uses_;
-  std::unordered_map<std::string, RecorderHandle, TextHash, std::equal_to<>> name_index_;
+  std::unordered_map<std::uint32_t, std::uint32_t, KeyedHash> backend_index_;  // by text
+  std::unordered_map<std::string, RecorderHandle, KeyedHash, std::equal_to<>> name_index_;
   std::vector<Group> groups_;
-  std::unordered_map<std::uint64_t, RecorderHandle> group_index_;
+  std::unordered_map<std::uint64_t, RecorderHandle, KeyedHash> group_index_;
   std::vector<Tensors> tensors_;
   std::unordered_map<std::vector<std::int64_t>, RecorderHandle, WordsHash> tensors_index_;
   std::vector<std::vector<std::uint64_t>> splits_;
   std::unordered_map<std::vector<std::int64_t>, RecorderHandle, WordsHash> splits_index_;
   std::unordered_map<SignatureKey, SignatureId, WordsHash> signatures_;
   std::vector<std::int32_t> peers_;
+  std::unordered_map<std::int64_t, std::uint32_t, KeyedHash> peer_index_;
 
   std::vector<Row> rows_;
   std::vector<Run> runs_;  // two a group: collectives, point-to-point
   std::uint32_t batches_ = 0;
 
   std::vector<ConfiguredGroup> configured_;
-  std::unordered_map<std::int64_t, CommProgress> status_;
+  std::unordered_map<std::int64_t, CommProgress, KeyedHash> status_;
   std::string library_version_;
   std::optional<std::pair<std::uint32_t, std::uint32_t>> version_;
 

@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <array>
 #include <span>
+#include <string>
 #include <utility>
 
 #include <fmt/format.h>
@@ -31,6 +33,38 @@ enum class Where : std::uint8_t {
   frame,
 };
 
+// Python's json writes NaN, Infinity and -Infinity, which are no JSON. `text` with null in their places, and where in
+// it that made it one byte longer.
+struct Mended {
+  std::string text;
+  std::vector<std::size_t> longer_at;
+};
+
+Mended with_nulls(std::string_view text) {
+  static constexpr std::array<std::string_view, 3> kWords{"NaN", "Infinity", "-Infinity"};
+  constexpr std::string_view kNull = "null";
+  Mended mended;
+  bool quoted = false;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const char c = text[at];
+    if (c == '"') quoted = !quoted;
+    if (quoted && c == '\\' && at + 1 < text.size()) mended.text += text[at++];
+    const auto word = quoted || (c != 'N' && c != 'I' && c != '-')
+                          ? kWords.end()
+                          : std::find_if(kWords.begin(), kWords.end(),
+                                         [&](std::string_view each) { return text.substr(at).starts_with(each); });
+    if (word == kWords.end()) {
+      mended.text += text[at];
+      continue;
+    }
+    mended.text += kNull;
+    if (word->size() > kNull.size()) mended.text.append(word->size() - kNull.size(), ' ');
+    if (word->size() < kNull.size()) mended.longer_at.push_back(mended.text.size());
+    at += word->size() - 1;
+  }
+  return mended;
+}
+
 // nlohmann's SAX interface: no tree is built, an entry goes to the builder when its object closes.
 class JsonDump {
  public:
@@ -57,6 +91,7 @@ class JsonDump {
   bool parse_error(std::size_t position, const std::string& last, const nlohmann::json::exception& error);
 
  private:
+  bool parse();
   Where object_below();
   Where list_below();
   bool open(Where where);
@@ -73,10 +108,9 @@ class JsonDump {
   const Source& source_;
   FlightRecorderBuilder builder_;
   std::vector<Where> path_;
-  bool closed_ = false;  // the outermost object ended
-  bool known_ = false;   // a key that only a dump has was seen
-  std::uint64_t broken_at_ = 0;
-  std::string broken_;
+  bool closed_ = false;          // the outermost object ended
+  bool known_ = false;           // a key that only a dump has was seen
+  std::uint64_t broken_at_ = 0;  // offset of the first byte that makes no sense
 
   std::string key_;  // of the innermost object
   RecorderSection section_ = RecorderSection::unknown;
@@ -331,35 +365,59 @@ void JsonDump::finish_list() {
       break;
     }
     case RecorderField::frames: {
-      std::vector<RecorderFrame> frames;
-      for (const Frame& frame : frames_) frames.push_back({kept(frame.function), kept(frame.file), frame.line});
-      entry_.call_site = builder_.call_site(frames);
+      std::vector<ddx::Frame> frames;
+      for (const Frame& frame : frames_) {
+        frames.push_back(builder_.frame(kept(frame.function), kept(frame.file), frame.line));
+      }
+      entry_.call_site = builder_.call_site(std::move(frames));
       break;
     }
     default: wrong(key_);
   }
 }
 
+// `position` counts the bytes up to the bad one, which it takes in; one more than there are where the text ends.
 bool JsonDump::parse_error(std::size_t position, const std::string&, const nlohmann::json::exception&) {
-  broken_at_ = position;
-  broken_ = position >= source_.bytes.size() ? "the file ends inside" : "no valid JSON there";
+  broken_at_ = position == 0 ? 0 : position - 1;
   return false;
 }
 
+bool JsonDump::parse() {
+  const std::string_view bytes = source_.bytes;
+  const auto parse_all = [this](std::string_view text) {
+    return nlohmann::json::sax_parse(text.data(), text.data() + text.size(), this);
+  };
+  bool whole = false;
+  if (bytes.find("NaN") == std::string_view::npos && bytes.find("Infinity") == std::string_view::npos) {
+    whole = parse_all(bytes);
+  } else {
+    const Mended mended = with_nulls(bytes);
+    whole = parse_all(mended.text);
+    const auto longer = std::upper_bound(mended.longer_at.begin(), mended.longer_at.end(), broken_at_);
+    broken_at_ -= static_cast<std::uint64_t>(longer - mended.longer_at.begin());
+  }
+  broken_at_ = std::min<std::uint64_t>(broken_at_, bytes.size());
+  return whole;
+}
+
 void JsonDump::read() {
-  const char* begin = source_.bytes.data();
-  const bool whole = nlohmann::json::sax_parse(begin, begin + source_.bytes.size(), this);
+  const bool whole = parse();
+  const char* broken = broken_at_ >= source_.bytes.size() ? "the file ends inside" : "no valid JSON there";
   if (!whole && !closed_) {
     if (!builder_.usable()) {
       throw Error(source_.path, Place{.offset = broken_at_, .line = {}},
-                  fmt::format("nothing of this flight-recorder dump can be used: {}", broken_));
+                  fmt::format("nothing of this flight-recorder dump can be used: {}", broken));
     }
-    builder_.cut(broken_at_, broken_);
+    builder_.cut(broken_at_, broken);
   } else if (!known_) {
     throw Error(source_.path, Place{.offset = 0, .line = {}},
                 "JSON, but no flight-recorder dump: no pg_config, no entries");
   }
-  if (!whole && closed_) builder_.trailing(source_.bytes.size() - std::min(broken_at_, source_.bytes.size()) + 1);
+  if (!whole && closed_) {
+    // The parser names the end of the word that it did not expect.
+    const std::size_t end = source_.bytes.substr(0, broken_at_).rfind('}');
+    builder_.trailing(source_.bytes.size() - (end == std::string_view::npos ? broken_at_ : end + 1));
+  }
   builder_.finish();
 }
 

@@ -11,6 +11,9 @@ namespace {
 using Trouble = FlightRecorderBuilder::Trouble;
 using Kind = PickleValue::Kind;
 
+// Characters that are read as quickly as an element is kept.
+constexpr std::size_t kTextPerElement = 8;
+
 // Equal content has equal ids in a pickle, so each name, size list or stack is looked into once a file.
 class IdCache {
  public:
@@ -45,7 +48,8 @@ class PickleDump {
   RecorderHandle splits(PickleValue list);
   DataType first_type(PickleValue list);
   std::uint32_t call_site(PickleValue list);
-  RecorderFrame frame(PickleValue dict);
+  const Frame& frame(PickleValue dict);
+  Frame frame_of(PickleReader::Pairs pairs);
 
   bool top(std::string_view key, PickleValue value);
   void config(PickleValue groups);
@@ -59,7 +63,8 @@ class PickleDump {
   const Source& source_;
   FlightRecorderBuilder builder_;
   PickleReader reader_;
-  IdCache fields_, names_, groups_, sizes_, splits_, types_, sites_;
+  IdCache fields_, names_, groups_, sizes_, splits_, types_, sites_, frame_numbers_;
+  std::vector<Frame> frames_;
 };
 
 RecorderScalar PickleDump::scalar(PickleValue value) const {
@@ -88,6 +93,7 @@ RecorderHandle PickleDump::sizes(PickleValue list) {
   for (const PickleValue& tensor : reader_.items(list)) {
     auto& dimensions = tensors.emplace_back();
     if (tensor.kind != Kind::list) return wrong("sizes"), kNoHandle;
+    if (!builder_.afford(reader_.items(tensor).size())) return kNoHandle;
     for (const PickleValue& dimension : reader_.items(tensor)) {
       if (dimension.kind != Kind::integer) return wrong("sizes"), kNoHandle;
       dimensions.push_back(dimension.integer());
@@ -112,26 +118,37 @@ DataType PickleDump::first_type(PickleValue list) {
   return builder_.type(reader_.text(names[0]));
 }
 
-RecorderFrame PickleDump::frame(PickleValue dict) {
-  RecorderFrame made;
-  if (dict.kind != Kind::dict) return wrong("frames"), made;
-  const auto pairs = reader_.items(dict);
+// Stacks share most of their frames.
+const Frame& PickleDump::frame(PickleValue dict) {
+  const std::uint32_t number = frame_numbers_.get(dict.id(), [&] {
+    frames_.push_back(frame_of(reader_.items(dict)));
+    return static_cast<std::uint32_t>(frames_.size() - 1);
+  });
+  return frames_[number];
+}
+
+Frame PickleDump::frame_of(PickleReader::Pairs pairs) {
+  std::string_view function, file;
+  std::int64_t line = 0;
   for (std::size_t i = 0; i + 1 < pairs.size(); i += 2) {
     if (pairs[i].kind != Kind::text) continue;
     const std::string_view key = reader_.text(pairs[i]);
     const PickleValue value = pairs[i + 1];
-    if (key == "line" && value.kind == Kind::integer) made.line = value.integer();
+    if (key == "line" && value.kind == Kind::integer) line = value.integer();
     if (value.kind != Kind::text) continue;
-    if (key == "name") made.function = reader_.text(value);
-    if (key == "filename") made.file = reader_.text(value);
+    if (key == "name") function = reader_.text(value);
+    if (key == "filename") file = reader_.text(value);
   }
-  return made;
+  return builder_.frame(function, file, line);
 }
 
 std::uint32_t PickleDump::call_site(PickleValue list) {
-  std::vector<RecorderFrame> frames;
-  for (const PickleValue& each : reader_.items(list)) frames.push_back(frame(each));
-  const auto site = builder_.call_site(frames);
+  std::vector<Frame> frames;
+  for (const PickleValue& each : reader_.items(list)) {
+    if (each.kind != Kind::dict) wrong("frames");
+    frames.push_back(each.kind == Kind::dict ? frame(each) : Frame());
+  }
+  const auto site = builder_.call_site(std::move(frames));
   return site ? site->value : kNoHandle;
 }
 
@@ -190,11 +207,15 @@ void PickleDump::entry(PickleReader::Pairs pairs) {
 
 std::optional<std::vector<RankId>> PickleDump::members(PickleValue ranks) {
   if (ranks.kind == Kind::text) {
-    auto parsed = parse_rank_list(reader_.text(ranks));
+    const std::string_view text = reader_.text(ranks);
+    if (!builder_.afford(text.size() / kTextPerElement)) return std::nullopt;
+    auto parsed = parse_rank_list(text);
     if (!parsed) wrong("ranks");
+    if (parsed && !builder_.afford(parsed->size())) return std::nullopt;
     return parsed;
   }
   if (ranks.kind != Kind::list) return wrong("ranks"), std::nullopt;
+  if (!builder_.afford(reader_.items(ranks).size())) return std::nullopt;
   std::vector<RankId> made;
   for (const PickleValue& rank : reader_.items(ranks)) {
     if (rank.kind != Kind::integer || rank.integer() < 0 || rank.integer() > INT32_MAX) {
@@ -210,6 +231,7 @@ void PickleDump::config_group(PickleValue key, PickleValue group) {
   std::string_view description;
   std::optional<std::vector<RankId>> ranks;
   const auto pairs = reader_.items(group);
+  if (!builder_.afford(pairs.size())) return builder_.add_group(name, description, std::nullopt);
   for (std::size_t i = 0; i + 1 < pairs.size(); i += 2) {
     const std::string_view what = pairs[i].kind == Kind::text ? reader_.text(pairs[i]) : std::string_view();
     const PickleValue value = pairs[i + 1];
@@ -229,6 +251,7 @@ void PickleDump::config_group(PickleValue key, PickleValue group) {
 
 void PickleDump::config(PickleValue groups) {
   const auto pairs = reader_.items(groups);
+  if (!builder_.afford(pairs.size())) return;
   for (std::size_t i = 0; i + 1 < pairs.size(); i += 2) {
     if (pairs[i + 1].kind == Kind::dict) {
       config_group(pairs[i], pairs[i + 1]);
@@ -245,6 +268,7 @@ void PickleDump::status(PickleValue groups) {
     return parse_recorder_number(reader_.text(value));
   };
   const auto pairs = reader_.items(groups);
+  if (!builder_.afford(pairs.size())) return;
   for (std::size_t i = 0; i + 1 < pairs.size(); i += 2) {
     const auto pg_id = number(pairs[i]);
     if (!pg_id || pairs[i + 1].kind != Kind::dict) {
@@ -252,6 +276,7 @@ void PickleDump::status(PickleValue groups) {
       continue;
     }
     const auto counters = reader_.items(pairs[i + 1]);
+    if (!builder_.afford(counters.size())) return;
     for (std::size_t k = 0; k + 1 < counters.size(); k += 2) {
       const auto value = number(counters[k + 1]);
       const auto key = counters[k].kind == Kind::text ? reader_.text(counters[k]) : std::string_view("pg_status");

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/hash.h"
 
 namespace ddx::formats {
 namespace {
@@ -18,11 +19,6 @@ struct Broken {
 
 // Live values of one kind; far above what any real dump needs, and a bound (1 GiB a table) on what a file can claim.
 constexpr std::size_t kMaxValues = std::size_t{1} << 26;
-
-std::uint64_t mix(std::uint64_t hash, std::uint64_t word) {
-  hash = (hash ^ word) * 0x9e3779b97f4a7c15;
-  return hash ^ (hash >> 32);
-}
 
 // Opcodes that import, build or call objects, or reach outside of the file.
 const char* code_opcode(std::uint8_t opcode) {
@@ -88,7 +84,7 @@ void grow(std::vector<std::uint32_t>& index, std::size_t rows, Hash hash_of) {
 }  // namespace
 
 PickleReader::PickleReader(std::string path, std::string_view bytes, std::string_view streamed_key, Item item)
-    : path_(std::move(path)), bytes_(bytes), item_(std::move(item)) {
+    : path_(std::move(path)), bytes_(bytes), item_(std::move(item)), key_(hash_key()) {
   push_text(streamed_key);  // id 0
   stack_.clear();
 }
@@ -253,7 +249,7 @@ std::string_view PickleReader::take_line(const char* what) {
 void PickleReader::push_text(std::string_view text) {
   if (texts_.size() >= kMaxValues) throw Broken{"more strings than ddx holds"};
   grow(text_index_, texts_.size(), [&](std::size_t row) { return text_hashes_[row]; });
-  const auto hash = static_cast<std::uint32_t>(std::hash<std::string_view>()(text));
+  const auto hash = static_cast<std::uint32_t>(hash_text(text, key_));
   const std::size_t mask = text_index_.size() - 1;
   std::size_t slot = hash & mask;
   for (; text_index_[slot] != 0; slot = (slot + 1) & mask) {
@@ -372,8 +368,11 @@ PickleValue PickleReader::close(std::size_t header) {
 }
 
 PickleValue PickleReader::intern(Kind kind, Pairs items) {
-  std::uint64_t hash = mix(static_cast<std::uint64_t>(kind), items.size());
-  for (const PickleValue& item : items) hash = mix(hash, item.word + (static_cast<std::uint64_t>(item.kind) << 56));
+  std::uint64_t hash = hash_mix(static_cast<std::uint64_t>(kind), items.size(), key_);
+  for (const PickleValue& item : items) {
+    hash = hash_mix(hash, item.word + (static_cast<std::uint64_t>(item.kind) << 56), key_);
+  }
+  hash = hash_mix(hash, 0, key_);
   grow(node_index_, nodes_.size(), [&](std::size_t row) { return static_cast<std::size_t>(nodes_[row].hash); });
   const std::size_t mask = node_index_.size() - 1;
   std::size_t slot = hash & mask;
@@ -480,7 +479,6 @@ void PickleReader::finish_cut() {
 
 void PickleReader::collect_top() {
   if (stack_.empty() || stack_[0].kind != Kind::open_dict) return;
-  is_dict_ = true;
   const std::size_t held = stack_[0].count;
   top_.assign(stack_.begin() + 1, stack_.begin() + 1 + static_cast<std::ptrdiff_t>(held));
   // What a cut file had got as far as: pairs behind the first MARK, before the second.

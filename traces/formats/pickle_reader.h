@@ -62,8 +62,7 @@ class PickleReader {
   const std::string& problem() const { return problem_; }  // why not, in words; empty when whole
   std::uint64_t offset() const { return at_; }             // of the byte behind the last one used
   std::uint64_t trailing() const { return bytes_.size() - at_; }
-  bool is_dict() const { return is_dict_; }                   // the outermost value is a dict
-  Pairs top() const { return top_; }                          // its pairs, but the streamed list; valid after run()
+  Pairs top() const { return top_; }  // pairs of the outermost dict, but the streamed list; valid after run()
   std::uint64_t items_rejected() const { return rejected_; }  // items of the streamed list that were no dict
 
   // Of values handed on. Spans and views of nodes stay valid until run() goes on.
@@ -125,10 +124,10 @@ class PickleReader {
   std::string path_;
   std::string_view bytes_;
   Item item_;
+  std::uint64_t key_;  // of the hashes
   std::uint64_t at_ = 0;
   bool whole_ = false;
   bool full_ = false;  // a table reached its bound
-  bool is_dict_ = false;
   std::string problem_;
   std::uint64_t rejected_ = 0;
 

@@ -199,6 +199,98 @@ TEST(Hostile, ManyTouchesOfOneList) {
   }
 }
 
+std::size_t members_in(const Evidence& evidence) {
+  std::size_t members = 0;
+  for (const Communicator& group : evidence.trace.communicators()) members += group.members.size();
+  return members;
+}
+
+// In a pickle a list is written once and named by two bytes afterwards: what it is asked to be copied into must stay in
+// proportion to the file.
+TEST(Hostile, OneListOfMembersForManyGroups) {
+  constexpr std::size_t kMembers = 20'000, kGroups = 2'000;
+  List numbers;
+  std::string text;
+  for (std::size_t i = 0; i < kMembers; ++i) {
+    numbers.emplace_back(static_cast<std::int64_t>(i));
+    text += (i == 0 ? "[" : ", ") + std::to_string(i);
+  }
+  const Value shared = list(numbers);
+  for (const Value& ranks : {shared, Value(text + "]")}) {
+    Dict config;
+    for (std::size_t i = 0; i < kGroups; ++i) {
+      config.emplace_back(std::to_string(i), dict({{"name", std::to_string(i)}, {"desc", ""}, {"ranks", ranks}}));
+    }
+    Dict made = dump("[0]", {dict(entry(0, 1, "nccl:all_reduce"))});
+    set(made, "pg_config", dict(config));
+    const std::string bytes = torch_pickle(dict(made)), python = python_pickle(dict(made), 4);
+    for (const std::string& pickle : {bytes, python}) {
+      const Evidence evidence = read_dump(pickle);
+      EXPECT_GE(evidence.trace.ranks.front().comms.size(), kGroups) << "the groups are known all the same";
+      EXPECT_EQ(evidence.trace.communicator(evidence.trace.ranks.front().comms[0]).members.size(), kMembers);
+      if (pickle.size() > 4'000'000) continue;  // that writer repeats the list: the file is as long as it claims
+      EXPECT_LE(members_in(evidence), 1'000'000 + 8 * pickle.size());
+      EXPECT_GT(evidence.diagnostics.count_of("flight_recorder.too_large"), 0U);
+    }
+  }
+}
+
+TEST(Hostile, OneListOfSizesForManyCalls) {
+  List numbers;
+  for (int i = 0; i < 100'000; ++i) numbers.emplace_back(1);
+  const Value shared = list(numbers);
+  List tensors;
+  for (int i = 0; i < 1'000; ++i) tensors.push_back(shared);
+  List entries{dict(entry(0, 1, "nccl:all_reduce", {{"input_sizes", list(tensors)}}))};
+  for (int i = 1; i < 1'000; ++i) {
+    entries.push_back(dict(entry(i, i + 1, "nccl:all_to_all" + std::to_string(i), {{"input_split_sizes", shared}})));
+  }
+  const std::string bytes = python_pickle(dict(dump("[0, 1]", std::move(entries))), 4);
+  ASSERT_LT(bytes.size(), 1'000'000U);
+  const Evidence evidence = read_dump(bytes);
+  EXPECT_EQ(row_texts(evidence).size(), 1'000U);
+  std::size_t held = 0;
+  for (const Signature& call : evidence.trace.signatures()) held += call.split_in.size() + call.split_out.size();
+  EXPECT_LE(held, 1'000'000 + 8 * bytes.size());
+  EXPECT_GT(evidence.diagnostics.count_of("flight_recorder.too_large"), 0U);
+}
+
+// One dict of many keys, named as the description of many groups and as the frame of many stacks.
+TEST(Hostile, OneDictLookedAtManyTimes) {
+  constexpr int kKeys = 30'000, kTimes = 30'000;
+  Dict keys;
+  for (int i = 0; i < kKeys; ++i) keys.emplace_back("key" + std::to_string(i), 1);
+  const Value shared = dict(keys);
+  Dict config;
+  List frames;
+  for (int i = 0; i < kTimes; ++i) {
+    config.emplace_back(std::to_string(i), shared);
+    frames.push_back(shared);
+  }
+  Dict made = dump("[0]", {dict(entry(0, 1, "nccl:all_reduce", {{"frames", list(frames)}}))});
+  set(made, "pg_config", dict(config));
+  const Evidence evidence = read_dump(python_pickle(dict(made), 4));
+  EXPECT_EQ(row_texts(evidence).size(), 1U);
+  EXPECT_GT(evidence.diagnostics.count_of("flight_recorder.too_large"), 0U);
+}
+
+// Backends, peers and groups without end: each costs what one costs.
+TEST(Hostile, EveryEntryNamesSomethingNew) {
+  constexpr int kEntries = 100'000;
+  List entries;
+  for (int i = 0; i < kEntries; ++i) {
+    entries.push_back(dict({{"profiling_name", fmt::format("backend{}:send 0->{}", i, i)},
+                            {"process_group", tuple({fmt::format("group{}", i), "d"})}}));
+  }
+  const Evidence evidence = read_dump(torch_pickle(dict(dump("[0]", std::move(entries)))));
+  const RankRecord& record = evidence.trace.ranks.front();
+  ASSERT_EQ(record.peers.size(), static_cast<std::size_t>(kEntries));
+  EXPECT_EQ(record.peers[70'000], 70'000);
+  // A row names its group in 16 bits, of which one value is none; group "0" of the list has a slot too.
+  EXPECT_EQ(record.comms.size(), 65'535U);
+  EXPECT_EQ(evidence.diagnostics.count_of("flight_recorder.too_many_groups"), kEntries + 1U - 65'535U);
+}
+
 TEST(Hostile, ListsThatHoldThemselves) {
   // entries = [..., entries] and an entry that refers to itself and to one that is gone
   const std::string head =

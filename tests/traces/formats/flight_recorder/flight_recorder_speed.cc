@@ -15,7 +15,9 @@ namespace {
 using ddx::testing::dict;
 using ddx::testing::dump;
 using ddx::testing::entry;
+using ddx::testing::list;
 using ddx::testing::List;
+using ddx::testing::tuple;
 using ddx::testing::Value;
 
 Value made_dump() {

@@ -130,7 +130,18 @@ TEST(FlightRecorder, SortedKeysPutEntriesBeforeGroups) {
   EXPECT_THAT(row_texts(evidence),
               ElementsAre("all_reduce nccl:all_reduce pg=7 seq=5 group=- ->- unknown>unknown peer=- unknown"));
   EXPECT_THAT(group_texts(evidence), ElementsAre("7 tp [4,0] position 1 progress 5/-/0"));
-  EXPECT_EQ(evidence.trace.world_size, 2U);
+  EXPECT_EQ(evidence.trace.world_size, std::nullopt) << "two ranks are in tp; how many there are is not said";
+}
+
+TEST(FlightRecorder, OnlyTheDefaultGroupSaysHowLargeTheJobIs) {
+  const auto world_of = [](const std::string& config) {
+    return read_dump(R"({"entries":[{"collective_seq_id":5}],"pg_config":{)" + config + "}}").trace.world_size;
+  };
+  const std::string tp = R"("tp0":{"desc":"tp","name":"tp0","ranks":"[0, 1, 2, 3]"})";
+  EXPECT_EQ(world_of(tp), std::nullopt);
+  EXPECT_EQ(world_of(tp + R"(,"7":{"desc":"default_pg","name":"7","ranks":"[0, 1, 2, 3, 4, 5]"})"), 6U);
+  EXPECT_EQ(world_of(tp + R"(,"0":{"desc":"undefined","name":"0","ranks":"[0, 1]"})"), 2U);
+  EXPECT_EQ(world_of(tp + R"(,"0":{"desc":"default_pg","name":"0","ranks":""})"), std::nullopt);
 }
 
 TEST(FlightRecorder, PeersArePositionsInTheGroup) {
@@ -402,10 +413,58 @@ TEST(FlightRecorder, LimitOfEntries) {
   EXPECT_EQ(evidence.diagnostics.count_of("flight_recorder.too_many_entries"), 3U);
 }
 
-TEST(FlightRecorder, TextThatIsNoUtf8IsMended) {
-  const Evidence evidence = read_entries({dict(entry(0, 1, "nccl:all_\xff_reduce"))});
-  EXPECT_EQ(evidence.trace.text(call_of(evidence, 0).name), "nccl:all_?_reduce");
+TEST(FlightRecorder, TextThatNoTerminalShouldSeeIsMended) {
+  const std::string group = "g\x1b[31mX\n::error::";
+  Value value =
+      dict(dump("[0, 1]", {dict(entry(0, 1, "nccl:all_\xff_reduce", {{"process_group", tuple({group, "d"})}})),
+                           dict(entry(1, 2, "nccl:barrier", {{"\x1b[2Jkey", 1}}))}));
+  const Evidence evidence = read_dump(torch_pickle(value));
+  EXPECT_EQ(evidence.trace.text(call_of(evidence, 0).name), "nccl:all_\xef\xbf\xbd_reduce");
+  EXPECT_EQ(evidence.trace.text(evidence.trace.communicator(evidence.trace.ranks.front().comms[1]).name),
+            "gX ::error::");
+  EXPECT_EQ(evidence.diagnostics.count_of("flight_recorder.bad_text"), 2U);
+  for (const Diagnostic& diagnostic : evidence.diagnostics.entries()) {
+    EXPECT_EQ(diagnostic.detail.find_first_of("\x1b\n"), std::string::npos) << diagnostic.name;
+  }
+}
+
+TEST(FlightRecorder, LongTextIsCut) {
+  const Evidence evidence = read_entries({dict(entry(0, 1, "nccl:" + std::string(100'000, 'x')))});
+  EXPECT_EQ(evidence.trace.text(call_of(evidence, 0).name).size(), 1024U);
   EXPECT_EQ(evidence.diagnostics.count_of("flight_recorder.bad_text"), 1U);
+}
+
+// Python's json.dump writes them where a float is none.
+TEST(Json, NumbersThatJsonDoesNotHaveAreNull) {
+  const auto dump_with = [](const std::string& value) {
+    return R"({"pg_config":{"0":{"name":"0","desc":"default_pg","ranks":"[0, 1]"}},"entries":[)"
+           R"({"profiling_name":"nccl:barrier","collective_seq_id":1,"duration_ms":)" +
+           value + R"(,"process_group":["0","NaN -Infinity \"NaN\\"]},{"profiling_name":"nccl:all_reduce",)" +
+           R"("duration_ms":)" + value + "}]}";
+  };
+  const Evidence expected = read_dump(dump_with("null"));
+  EXPECT_THAT(group_texts(expected), ElementsAre("0 default_pg [0,1] position 0 progress -/-/-",
+                                                 "0 NaN -Infinity \"NaN\\ [] position - progress -/-/-"));
+  for (const char* value : {"NaN", "Infinity", "-Infinity"}) {
+    const std::string text = dump_with(value);
+    const Evidence evidence = read_dump(text);
+    EXPECT_EQ(row_texts(evidence), row_texts(expected)) << value;
+    EXPECT_EQ(group_texts(evidence), group_texts(expected)) << value;
+    EXPECT_TRUE(evidence.diagnostics.empty()) << value;
+    EXPECT_EQ(evidence.trace.ranks.front().timing, false) << "no duration was recorded";
+    // Places are those of the file, not of what was read instead.
+    const std::string cut = text.substr(0, text.size() - 2);
+    EXPECT_THAT(read_dump(cut).inputs.front().note, HasSubstr(fmt::format("at byte {0} of {0}", cut.size()))) << value;
+  }
+}
+
+TEST(Json, SaysWhereItBreaks) {
+  const std::string good = R"({"pg_config":{"0":{"name":"0","ranks":"[0]"}},"entries":[{"collective_seq_id":1})";
+  EXPECT_THAT(read_dump(good).inputs.front().note,
+              HasSubstr(fmt::format("at byte {0} of {0} (the file ends inside)", good.size())));
+  EXPECT_THAT(read_dump(good + "!]}").inputs.front().note,
+              HasSubstr(fmt::format("at byte {} of {} (no valid JSON there)", good.size(), good.size() + 3)));
+  EXPECT_THAT(read_dump(good + "]} 12345").diagnostics.entries().front().detail, HasSubstr("6 bytes behind the end"));
 }
 
 TEST(Sniffing, Dumps) {
