@@ -5,13 +5,15 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "base/hash.h"
 #include "traces/formats/ops_statements.h"
 
 namespace ddx::formats {
 namespace {
 
-// A line that names many ranks by one's and two's touches as many segments; beyond this a file is made to be slow.
-constexpr std::uint64_t kMaxSteps = 2'000'000'000;
+// Each segment of ranks that a line touches is a step, quicker than what the budget counts; beyond this many a byte a
+// file is made to be slow.
+constexpr std::uint64_t kFreeSteps = 200'000'000, kStepsPerByte = 64;
 
 // Splits the ranks into segments (runs of ranks that no line tells apart) and the segments into classes that have the
 // same lines. A class's lines are a list that shares its tail with the class it was split from, so that memory follows
@@ -43,11 +45,12 @@ class Classes {
   void apply(const OpsFile& file, std::uint32_t statement);
   void apply_to_all(std::uint32_t statement);
   void append(Class& to, std::uint32_t statement);
+  void spend_steps(std::uint64_t steps);
   std::uint32_t new_class();
 
   OpsBudget& budget_;
   OpsPlace place_;
-  std::uint64_t steps_ = 0;
+  std::uint64_t steps_left_;
   std::vector<std::uint32_t> cuts_;
   std::vector<std::uint32_t> class_of_;
   std::vector<Class> classes_;
@@ -56,7 +59,10 @@ class Classes {
 };
 
 Classes::Classes(const OpsFile& file, const Source& source, OpsBudget& budget)
-    : budget_(budget), place_{&source.path, 0}, cuts_{0, file.world} {
+    : budget_(budget),
+      place_{&source.path, 0},
+      steps_left_(kFreeSteps + kStepsPerByte * source.bytes.size()),
+      cuts_{0, file.world} {
   for (const auto* list : {&file.intervals, &file.absent}) {
     for (const RankInterval& interval : *list) {
       cuts_.push_back(interval.first);
@@ -82,8 +88,9 @@ void Classes::apply(const OpsFile& file, std::uint32_t statement) {
   }
   touched_.clear();
   for (std::uint32_t i = 0; i < line.interval_count; ++i, ++interval) {
-    const std::size_t end = segment_of(interval->last + 1);
-    for (std::size_t segment = segment_of(interval->first); segment < end; ++segment, ++steps_) {
+    const std::size_t begin = segment_of(interval->first), end = segment_of(interval->last + 1);
+    spend_steps(end - begin);
+    for (std::size_t segment = begin; segment < end; ++segment) {
       const std::uint32_t from = class_of_[segment];
       if (classes_[from].seen_in != statement) {
         const std::uint32_t split = new_class();
@@ -101,11 +108,15 @@ void Classes::apply(const OpsFile& file, std::uint32_t statement) {
   for (const std::uint32_t id : touched_) {
     if (classes_[id].size == 0) free_.push_back(id);
   }
-  if (steps_ > kMaxSteps) place_.fail("this file tells too many ranks apart on too many lines");
+}
+
+void Classes::spend_steps(std::uint64_t steps) {
+  if (steps > steps_left_) place_.fail("this file tells too many ranks apart on too many lines");
+  steps_left_ -= steps;
 }
 
 void Classes::apply_to_all(std::uint32_t statement) {
-  steps_ += classes_.size();
+  spend_steps(classes_.size());
   for (Class& each : classes_) {
     if (each.size > 0) append(each, statement);
   }
@@ -146,6 +157,25 @@ struct Binding {
   std::vector<std::int32_t> peers;
   std::optional<std::uint32_t> record;  // index into OpsFile::records
 };
+
+// What a signature's lists hold.
+std::uint64_t elements_of(const Signature& signature) {
+  std::uint64_t elements = signature.split_in.size() + signature.split_out.size() + signature.members.size();
+  for (const auto* shapes : {&signature.shape_in, &signature.shape_out}) {
+    for (const auto& shape : *shapes) elements += 3 + shape.size();
+  }
+  return elements;
+}
+
+std::size_t hash_of(const std::vector<Op>& rows, const std::vector<Loop>& loops) {
+  RowHash hash;
+  for (const Op& row : rows) hash_row(hash, row);
+  for (const Loop& loop : loops) {
+    hash.add(std::uint64_t{loop.begin} << 32 | loop.end);
+    hash.add(loop.count);
+  }
+  return hash.value();
+}
 
 // Positions of ranks in communicators, sorted for search on first use.
 class Positions {
@@ -195,7 +225,9 @@ class Builder {
       : file_(file), out_(out), trace_(out.trace), budget_(budget), positions_(out.trace), place_{&source.path, 0} {}
 
   Binding build(const std::vector<std::uint32_t>& lines, std::uint32_t rank);
-  void add_record(const Binding& binding, std::uint32_t rank);
+  // One record for each of the ranks.
+  void add_records(const Binding& binding, RankInterval ranks);
+  void report();
 
  private:
   struct Scoped {
@@ -206,7 +238,19 @@ class Builder {
     std::size_t loop;
     std::uint32_t groups_open;
   };
+  struct SignatureKey {
+    std::uint64_t base, group_size, peer_and_handle;
+    bool operator==(const SignatureKey&) const = default;
+  };
+  struct SignatureKeyHash {
+    std::size_t operator()(const SignatureKey& key) const {
+      RowHash hash;
+      for (const std::uint64_t word : {key.base, key.group_size, key.peer_and_handle}) hash.add(word);
+      return hash.value();
+    }
+  };
 
+  void add_record(const Binding& binding, std::uint32_t rank);
   void reset();
   void collect_handles(const std::vector<std::uint32_t>& lines);
   void statement(const OpsStatement& line);
@@ -229,6 +273,8 @@ class Builder {
   Positions positions_;
   OpsPlace place_;
   std::uint32_t rank_ = 0;  // one of the class, for errors
+  std::uint64_t strangers_ = 0;
+  std::string first_stranger_;
   Binding binding_;
   std::vector<Op> rows_;
   std::vector<Loop> loops_;
@@ -237,11 +283,11 @@ class Builder {
   std::uint32_t async_seen_ = 0, async_count_ = 0;
   std::unordered_map<std::uint32_t, Scoped> scoped_;
   std::unordered_map<std::uint32_t, std::uint16_t> comm_slots_;
-  std::unordered_map<std::uint64_t, std::uint32_t> peer_slots_;
+  std::unordered_map<std::uint64_t, std::uint32_t, KeyedHash> peer_slots_;
   std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> handles_;  // async operations by name, in order
   std::unordered_multimap<std::size_t, ProgramId> programs_;               // by hash
-  // The same line asks for the same signature on every class: (base, size of the group, slot, handle).
-  std::unordered_map<std::string, SignatureId> signatures_;
+  // The same line asks for the same signature on every class.
+  std::unordered_map<SignatureKey, SignatureId, SignatureKeyHash> signatures_;
 };
 
 void Builder::reset() {
@@ -259,14 +305,16 @@ void Builder::reset() {
 Binding Builder::build(const std::vector<std::uint32_t>& lines, std::uint32_t rank) {
   reset();
   rank_ = rank;
+  place_.line = 0;
   collect_handles(lines);
+  // A class walks all its lines, those that it shares with others too.
+  budget_.take(lines.size(), place_);
   for (const std::uint32_t line : lines) statement(file_.statements[line]);
   const bool stopped = !rows_.empty() && trace_.signature(rows_.back().signature).kind == OpKind::stop;
   if (groups_open_ > 0 && !stopped) {
     place_.line = group_line_;
     place_.fail(fmt::format("expected a 'group_end' for this 'group_begin' on rank {}", rank_));
   }
-  budget_.take(rows_.size(), place_);
   binding_.program = share();
   return std::move(binding_);
 }
@@ -377,21 +425,18 @@ SignatureId Builder::signature(const OpsOperation& op, std::optional<CommId> com
   const std::uint64_t size = group == nullptr         ? 0
                              : group->members.empty() ? group->declared_size.value_or(0)
                                                       : group->members.size();
-  std::string key;
-  for (const std::uint64_t part : {std::uint64_t{op.base.value} << 1 | static_cast<std::uint64_t>(op.out_given), size,
-                                   std::uint64_t{peer.value_or(kNoneGiven)} << 32 | handle.value_or(kNoneGiven)}) {
-    key.append(reinterpret_cast<const char*>(&part), sizeof(part));
-  }
-  if (const auto at = signatures_.find(key); at != signatures_.end()) return at->second;
+  const auto [at, fresh] =
+      signatures_.try_emplace({std::uint64_t{op.base.value} << 1 | static_cast<std::uint64_t>(op.out_given), size,
+                               std::uint64_t{peer.value_or(kNoneGiven)} << 32 | handle.value_or(kNoneGiven)});
+  if (!fresh) return at->second;
   Signature signature = file_.scratch.signature(op.base);
+  budget_.take(elements_of(signature), place_);
   signature.peer_slot = peer;
   signature.handle = handle;
   bool overflow = false;
   if (!op.out_given) signature.count_out = ruled_count_out(signature.kind, signature.count_in, size, overflow);
   if (overflow) place_.fail(fmt::format("expected a smaller count: times {} members it overflows 64 bits", size));
-  const SignatureId id = trace_.intern(signature);
-  signatures_.emplace(std::move(key), id);
-  return id;
+  return at->second = trace_.intern(std::move(signature));
 }
 
 void Builder::track_group(OpKind kind, Op& row) {
@@ -439,12 +484,7 @@ void Builder::operation(const OpsOperation& op) {
 
 // The program of these rows: an earlier one where there is one.
 ProgramId Builder::share() {
-  std::size_t hash = rows_.size();
-  for (const Op& row : rows_) {
-    hash = hash * 0x9e3779b97f4a7c15 + row.signature.value;
-    hash = hash * 0x9e3779b97f4a7c15 + row.comm_slot.value_or(0xffff) + (std::uint64_t{row.seq.value_or(0)} << 20);
-    hash ^= hash >> 29;
-  }
+  const std::size_t hash = hash_of(rows_, loops_);
   const auto [begin, end] = programs_.equal_range(hash);
   for (auto at = begin; at != end; ++at) {
     const Program& program = trace_.programs[at->second.value];
@@ -459,6 +499,22 @@ ProgramId Builder::share() {
   program.loops = loops_;
   programs_.emplace(hash, id);
   return id;
+}
+
+void Builder::add_records(const Binding& binding, RankInterval ranks) {
+  // What is copied for each rank, in words; a communicator's slot counts as one, for all that it weighs more.
+  std::uint64_t each = binding.comms.size() + (binding.peers.size() + 1) / 2;
+  if (binding.record) {
+    const RankRecord& record = file_.records[*binding.record];
+    each += (record.host.size() + record.backend.size() + record.library_version.size()) / 8;
+  }
+  budget_.take((std::uint64_t{ranks.last} - ranks.first + 1) * each, {place_.path, 0});
+  for (std::uint32_t rank = ranks.first; rank <= ranks.last; ++rank) add_record(binding, rank);
+}
+
+void Builder::report() {
+  if (strangers_ == 0) return;
+  out_.diagnostics.count("ops.not_a_member", DiagnosticSeverity::notice, first_stranger_, strangers_);
 }
 
 void Builder::add_record(const Binding& binding, std::uint32_t rank) {
@@ -476,9 +532,9 @@ void Builder::add_record(const Binding& binding, std::uint32_t rank) {
     record.comm_rank.push_back(binding.positions[slot].value_or(found.value_or(RankRecord::kNoPosition)));
     const Communicator& communicator = trace_.communicator(binding.comms[slot]);
     if (found || communicator.members.empty()) continue;
-    out_.diagnostics.count("ops.not_a_member", DiagnosticSeverity::notice,
-                           fmt::format("{}: rank {} uses group {} without being a member of it", *place_.path, rank,
-                                       trace_.text(communicator.name)));
+    if (++strangers_ > 1) continue;
+    first_stranger_ = fmt::format("{}: rank {} uses group {} without being a member of it", *place_.path, rank,
+                                  trace_.text(communicator.name));
   }
 }
 
@@ -505,9 +561,9 @@ void build_ops(const Source& source, OpsFile& file, Evidence& out, OpsBudget& bu
     }
     std::optional<Binding>& binding = bindings[id];
     if (!binding) binding = builder.build(classes.lines_of(id), ranks.first);
-    budget.take((std::uint64_t{ranks.last} - ranks.first + 1) * binding->comms.size(), {&source.path, 0});
-    for (std::uint32_t rank = ranks.first; rank <= ranks.last; ++rank) builder.add_record(*binding, rank);
+    builder.add_records(*binding, ranks);
   }
+  builder.report();
 }
 
 }  // namespace ddx::formats

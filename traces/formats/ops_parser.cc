@@ -113,6 +113,7 @@ OpsFile Parser::run() {
     place_.line = blocks_.back().line;
     fail("expected an 'end' for this 'repeat'");
   }
+  file_.absent = ascending(std::move(file_.absent));
   return std::move(file_);
 }
 
@@ -227,7 +228,6 @@ void Parser::global_group(const Words& words) {
 void Parser::absent(const Words& words) {
   const auto more = parse_rank_intervals(word_at(words, 1, "ranks"), file_.world, place_);
   file_.absent.insert(file_.absent.end(), more.begin(), more.end());
-  file_.absent = ascending(std::move(file_.absent));
   file_.absent_line = static_cast<std::uint32_t>(place_.line);
 }
 
@@ -575,11 +575,14 @@ void Parser::set_ranks(std::string_view text) {
   const auto ranks = ascending(parse_rank_intervals(text, file_.world, place_));
   if (!blocks_.empty()) {
     const Block& block = blocks_.back();
-    std::uint32_t at = block.first_interval;
-    const std::uint32_t end = block.first_interval + block.interval_count;
+    const auto begin = file_.intervals.begin() + block.first_interval;
+    const auto end = begin + block.interval_count;
     for (const RankInterval& interval : ranks) {
-      while (at < end && file_.intervals[at].last < interval.first) ++at;
-      if (at == end || interval.first < file_.intervals[at].first || interval.last > file_.intervals[at].last) {
+      // A block may list as many ranks as it has lines, so each line searches.
+      const auto at =
+          std::lower_bound(begin, end, interval.first,
+                           [](const RankInterval& of_block, std::uint32_t first) { return of_block.last < first; });
+      if (at == end || interval.first < at->first || interval.last > at->last) {
         fail(fmt::format("ranks {} are not all in the 'repeat' of line {}", text.substr(0, 80), block.line));
       }
     }

@@ -80,8 +80,8 @@ struct OpsFile {
   Trace scratch;  // base signatures
 };
 
-// What is left of ImportOptions::max_ops_per_file: everything that costs memory in proportion to a number in the text
-// is taken from it.
+// What is left of ImportOptions::max_ops_per_file: everything that costs memory or time in proportion to a number in
+// the text, or to lines times ranks, is taken from it. One unit is about a row: some ten bytes, some ten nanoseconds.
 class OpsBudget {
  public:
   explicit OpsBudget(std::uint64_t rows) : left_(rows) {}

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include "base/error.h"
 #include "base/printable.h"
@@ -52,7 +53,9 @@ bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
 
 }  // namespace
 
-void OpsPlace::fail(const std::string& expectation) const { throw Error(*path, {{}, line}, expectation); }
+void OpsPlace::fail(const std::string& expectation) const {
+  throw Error(*path, {{}, line == 0 ? std::nullopt : std::optional(line)}, expectation);
+}
 
 void split_ops_line(std::string_view line, const OpsPlace& place, std::vector<OpsWord>& words) {
   words.clear();
@@ -215,6 +218,17 @@ bool same_row(const Op& a, const Op& b) {
   return a.signature == b.signature && a.comm_slot == b.comm_slot && a.seq == b.seq && a.group == b.group &&
          a.call_site == b.call_site && a.issue == b.issue && a.start == b.start && a.end == b.end &&
          a.state == b.state && a.retired == b.retired;
+}
+
+void hash_row(RowHash& hash, const Op& row) {
+  const auto half = [](const auto& value) { return std::uint64_t{value.value_or(0)}; };
+  hash.add(std::uint64_t{row.signature.value} << 32 | half(row.comm_slot));
+  hash.add(half(row.seq) << 32 | half(row.group));
+  hash.add((row.call_site ? std::uint64_t{row.call_site->value} + 1 : 0) << 8 |
+           static_cast<std::uint64_t>(row.state) << 1 | static_cast<std::uint64_t>(row.retired));
+  for (const auto& time : {row.issue, row.start, row.end}) {
+    if (time) hash.add(static_cast<std::uint64_t>(*time));
+  }
 }
 
 }  // namespace ddx::formats

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/hash.h"
 #include "base/ids.h"
 #include "base/units.h"
 #include "traces/model/op.h"
@@ -25,7 +26,7 @@ constexpr std::string_view kCreationGroup = "pg0*";
 // Where a word stands, for errors.
 struct OpsPlace {
   const std::string* path = nullptr;
-  std::uint64_t line = 0;
+  std::uint64_t line = 0;  // 0: the file as a whole
   [[noreturn]] void fail(const std::string& expectation) const;
 };
 
@@ -79,7 +80,8 @@ constexpr std::int32_t position_outside(std::int64_t rank, std::size_t size) {
 // Whether `communicator` holds the ranks 0..world-1 in order.
 bool holds_world(const Communicator& communicator, std::uint32_t world);
 
-// Two rows alike in everything.
+// Two rows alike in everything, and a hash of all of it: a file can hold many programs that differ in one column alone.
 bool same_row(const Op& a, const Op& b);
+void hash_row(RowHash& hash, const Op& row);
 
 }  // namespace ddx::formats

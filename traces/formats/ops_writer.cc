@@ -130,10 +130,9 @@ void Writer::find_equal_programs() {
   std::unordered_multimap<std::size_t, std::uint32_t> index;
   for (std::uint32_t id = 0; id < trace_.programs.size(); ++id) {
     const Program& program = trace_.programs[id];
-    std::size_t hash = program.size();
-    for (std::size_t row = 0; row < program.size(); ++row) {
-      hash = (hash ^ program.signature(row).value) * 0x100000001b3 + program.seq(row).value_or(0);
-    }
+    RowHash rows;
+    for (std::size_t row = 0; row < program.size(); ++row) hash_row(rows, program.at(OpId(row)));
+    const std::size_t hash = rows.value();
     std::uint32_t first = id;
     const auto [begin, end] = index.equal_range(hash);
     for (auto at = begin; at != end && first == id; ++at) {

@@ -21,7 +21,7 @@ std::string error_of(const std::string& text) {
 TEST(OpsBroken, names_the_line_and_what_was_expected) {
   const std::string w = "world 4\n";
   const std::pair<std::string, std::string> cases[] = {
-      {"", "x.ops:0: expected a line 'world N'"},
+      {"", "x.ops: expected a line 'world N'"},
       {"0 barrier\n", "x.ops:1: expected 'world N' before anything else"},
       {"world 0\n", "x.ops:1: expected a world of 1 to 1048576 ranks, not 0"},
       {"world 99999999\n", "x.ops:1: expected a world of 1 to 1048576 ranks, not 99999999"},
@@ -79,6 +79,60 @@ TEST(OpsBroken, a_small_file_cannot_claim_much_memory) {
   ImportOptions options;
   options.max_ops_per_file = 1000;
   EXPECT_THROW(read_ops("world 1000\n", "x.ops", options), Error);
+}
+
+// What every rank gets a copy of, and what every class of ranks walks through, costs as much as it is.
+TEST(OpsBroken, a_small_file_cannot_claim_much_memory_or_time_by_rank) {
+  const std::string world = "world 1000000\n";
+  std::string peers = world;
+  for (int i = 0; i < 4000; ++i) peers += "all send f32 1 to " + std::to_string(i) + "\n";
+  const std::string host = world + "all record host=" + std::string(20'000, 'h') + "\n0 barrier\n";
+  std::string shared = "world 200000\n";
+  for (int i = 0; i < 20'000; ++i) shared += "0-99999 in pg0 pos=1\n";
+  for (int i = 0; i < 20'000; ++i) shared += std::to_string(i) + " barrier\n";
+  std::string splits = "world 10000\nall wait h splits=1";
+  for (int i = 0; i < 100'000; ++i) splits += ",1";
+  splits += "\n";
+  for (int i = 0; i < 2000; ++i) {
+    // A class of its own for each rank: its wait is for another operation.
+    splits += std::to_string(i) + "-9999 barrier async\n" + std::to_string(i) + " barrier async=h\n";
+  }
+  const std::string too_much = "describes more than ddx holds of one file";
+  const std::string too_many = "tells too many ranks apart on too many lines";
+  for (const auto& [text, error] :
+       {std::pair{peers, too_much}, {host, too_much}, {splits, too_much}, {shared, too_many}}) {
+    EXPECT_NE(error_of(text).find(error), std::string::npos) << error_of(text) << "\n" << text.substr(0, 100);
+  }
+}
+
+// Each of these took time that grew with the square of the file.
+TEST(OpsBroken, many_lines_take_their_own_time) {
+  std::string absent = "world 400000\n", repeat = "world 400000\n", sites = "world 3000\n";
+  for (int i = 0; i < 200'000; ++i) absent += "absent " + std::to_string(2 * i) + "\n";
+  EXPECT_EQ(read_ops(absent + "1 barrier\n").trace.ranks.size(), 200'000U);
+
+  for (int i = 0; i < 100'000; ++i) repeat += (i == 0 ? "" : ",") + std::to_string(2 * i);
+  repeat += " repeat 2\n";
+  for (int i = 0; i < 100'000; ++i) repeat += "199998 barrier\n";
+  const Evidence looped = read_ops(repeat + "end\n");
+  EXPECT_EQ(looped.trace.program(looped.trace.ranks[199'998]).size(), 100'000U);
+
+  // Programs that differ in the call site of their last row alone.
+  for (int i = 0; i < 1000; ++i) sites += "all barrier\n";
+  for (int i = 0; i < 3000; ++i) sites += std::to_string(i) + " barrier @a.py:" + std::to_string(i) + "\n";
+  EXPECT_EQ(read_ops(sites).trace.programs.size(), 3000U);
+}
+
+TEST(OpsBroken, ranks_of_a_block_are_searched_from_end_to_end) {
+  const std::string block = "world 20\n2-4,8,10-12 repeat 2\n";
+  for (const char* inside : {"2", "4", "2-4", "8", "10-12", "3,8,11-12", "2-4,8,10-12"}) {
+    EXPECT_EQ(error_of(block + inside + " barrier\nend\n"), "no error") << inside;
+  }
+  for (const char* outside : {"0", "1-2", "4-5", "4-8", "5", "7-8", "9", "12-13", "13", "19", "2-12", "2,9"}) {
+    EXPECT_NE(error_of(block + outside + " barrier\nend\n").find("are not all in the 'repeat' of line 2"),
+              std::string::npos)
+        << outside;
+  }
 }
 
 TEST(OpsBroken, bytes_changed_at_random_are_an_error_or_another_program) {
