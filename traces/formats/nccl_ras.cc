@@ -127,7 +127,7 @@ class RasReader {
   void read() {
     std::size_t reports = 0;
     std::size_t at = 0;
-    while (const auto next = next_object(at)) {
+    while (const auto next = object_in(source_.bytes, at)) {
       line_ += static_cast<std::uint64_t>(std::count(source_.bytes.begin() + static_cast<std::ptrdiff_t>(counted_),
                                                      source_.bytes.begin() + static_cast<std::ptrdiff_t>(next->first),
                                                      '\n'));
@@ -139,9 +139,8 @@ class RasReader {
   }
 
  private:
-  // The next top-level {...} from `at`: (begin, length). A text that ends inside one gives what there is.
-  std::optional<std::pair<std::size_t, std::size_t>> next_object(std::size_t at) const {
-    const std::string_view bytes = source_.bytes;
+  // The next outermost {...} from `at`: (begin, length). A text that ends inside one gives what there is.
+  static std::optional<std::pair<std::size_t, std::size_t>> object_in(std::string_view bytes, std::size_t at) {
     const std::size_t begin = bytes.find('{', at);
     if (begin == std::string_view::npos) return std::nullopt;
     std::size_t depth = 0;
@@ -178,11 +177,7 @@ class RasReader {
                  "NCCL 2.28.9 leaves out a comma; read all the same");
       }
     }
-    if (error != simdjson::SUCCESS) {
-      diagnose("nccl_ras.bad_json", DiagnosticSeverity::data_loss,
-               std::string("not JSON (") + simdjson::error_message(error) + "): a report is left out");
-      return false;
-    }
+    if (error != simdjson::SUCCESS) return salvage(text, simdjson::error_message(error));
     object report;
     array communicators;
     if (root.get_object().get(report) != simdjson::SUCCESS ||
@@ -193,6 +188,51 @@ class RasReader {
     read_head(report);
     for (const element communicator : communicators) read_communicator(communicator);
     return true;
+  }
+
+  // A report that is cut or damaged: its communicators are read one by one, as far as they are whole.
+  bool salvage(std::string_view text, std::string_view why) {
+    static constexpr std::string_view kKey = "\"communicators\"";
+    const std::size_t key = text.find(kKey);
+    const std::size_t list = key == std::string_view::npos ? key : text.find('[', key);
+    std::size_t whole = 0;
+    if (list != std::string_view::npos) {
+      simdjson::dom::parser parser;
+      object head;
+      const std::string before(trimmed_comma(text.substr(0, key)));
+      if (parser.parse(before + "}").get_object().get(head) == simdjson::SUCCESS) read_head(head);
+      const std::string_view rest = text.substr(list);
+      std::size_t at = 0;
+      while (const auto next = object_in(rest, at)) {
+        if (rest.substr(at, next->first - at).find(']') != std::string_view::npos) break;
+        at = next->first + next->second;
+        if (read_damaged(rest.substr(next->first, next->second))) ++whole;
+      }
+    }
+    diagnose(
+        "nccl_ras.bad_json", DiagnosticSeverity::data_loss,
+        "not JSON (" + std::string(why) + "): " +
+            (whole == 0 ? "a report is left out" : "of a report, " + std::to_string(whole) + " communicator(s) read"));
+    return whole > 0;
+  }
+
+  bool read_damaged(std::string_view text) {
+    simdjson::dom::parser parser;
+    element communicator;
+    std::string repaired;
+    if (parser.parse(text.data(), text.size()).get(communicator) != simdjson::SUCCESS &&
+        (!repair(text, repaired) ||
+         parser.parse(repaired.data(), repaired.size()).get(communicator) != simdjson::SUCCESS)) {
+      return false;
+    }
+    read_communicator(communicator);
+    return true;
+  }
+
+  static std::string_view trimmed_comma(std::string_view text) {
+    text = trimmed(text);
+    if (text.ends_with(',')) text.remove_suffix(1);
+    return text;
   }
 
   // NCCL 2.28.9 writes no comma between the fields of a missing rank before "status": "nvml_dev": 0 <newline> "status".
@@ -235,7 +275,6 @@ class RasReader {
     read_members(fields, "missing_ranks", true, communicator);
     communicator.groups = count_groups(communicator.members);
     communicator.errors = errors_of(communicator);
-    communicator.status = "RUNNING";
     const std::string text = "RAS: communicator " + communicator.id + " of " + std::to_string(communicator.size) +
                              " ranks, " + communicator.errors;
     const std::string group = communicator.id;
@@ -276,9 +315,22 @@ class RasReader {
   std::optional<Nanos> time_;
 };
 
+// Where the report begins: at once, or behind a few lines of whoever asked for it.
+std::size_t begin_of_report(std::string_view head) {
+  constexpr std::size_t kMostBanner = 1024;
+  for (std::size_t at = 0; at < std::min(head.size(), kMostBanner);) {
+    const std::size_t first = head.find_first_not_of(" \t\r\n", at);
+    if (first == std::string_view::npos || head[first] == '{') return first;
+    at = std::min(head.find('\n', first), head.size());
+  }
+  return std::string_view::npos;
+}
+
 Sniff sniff_ras(const std::string&, std::string_view head) {
-  const std::size_t first = head.find_first_not_of(" \t\r\n");
-  if (first == std::string_view::npos || head[first] != '{') return Sniff::no;
+  if (head.starts_with("\xef\xbb\xbf")) head.remove_prefix(3);
+  const std::size_t first = begin_of_report(head);
+  if (first == std::string_view::npos) return Sniff::no;
+  head.remove_prefix(first);
   if (!contains(head, "\"communicators\"") && !contains(head, "\"communicators_count\"")) return Sniff::no;
   return contains(head, "\"nccl_version\"") || contains(head, "\"ranks_count\"") ? Sniff::sure : Sniff::maybe;
 }

@@ -87,6 +87,54 @@ TEST(NcclRas, BrokenReports) {
   EXPECT_EQ(odd.diagnostics.count_of("nccl_ras.bad_member"), 2U);
 }
 
+std::string communicator(const std::string& hash, int launched) {
+  return R"({"hash": ")" + hash + R"(", "size": 1, "ranks": [)" + rank(0, launched) + "]}";
+}
+
+// A poll that was stopped, or a full disk: what is whole is read, wherever the cut is.
+TEST(NcclRas, ACutReportGivesItsWholeCommunicators) {
+  const std::string head = R"({"nccl_version": "2.29.1", "communicators_count": 2, "communicators": [)";
+  const std::string first = communicator("0xa", 1), second = communicator("0xb", 2);
+  const std::string whole = head + first + ", " + second + R"(], "ras": {"timeouts_count": 0}})";
+  const std::size_t has_first = head.size() + first.size(), has_second = has_first + 2 + second.size();
+  for (std::size_t size = 1; size < whole.size(); ++size) {
+    std::vector<RasCommunicator> found;
+    try {
+      const Evidence evidence = read_ras(whole.substr(0, size));
+      found = facts_of<RasCommunicator>(evidence);
+      EXPECT_EQ(facts_of<LibraryVersion>(evidence).size(), 1U) << size;
+      EXPECT_EQ(evidence.diagnostics.count_of("nccl_ras.bad_json"), 1U) << size;
+    } catch (const Error&) {
+    }
+    ASSERT_EQ(found.size(), std::size_t{size >= has_first} + std::size_t{size >= has_second}) << size;
+    if (!found.empty()) {
+      EXPECT_EQ(found[0].id, "0xa");
+      EXPECT_EQ(found[0].groups.at(0).launched, 1U);
+    }
+  }
+}
+
+TEST(NcclRas, OneBrokenCommunicatorLeavesTheOthers) {
+  const Evidence evidence = read_ras(R"({"communicators": [)" + communicator("0xa", 1) + R"(, {"hash": oops}, )" +
+                                     communicator("0xb", 2) + R"(], "ras": {"size": 3}})");
+  const auto found = facts_of<RasCommunicator>(evidence);
+  ASSERT_EQ(found.size(), 2U);
+  EXPECT_EQ(found[1].id, "0xb");
+  EXPECT_EQ(found[1].status, "") << "JSON does not say it";
+}
+
+TEST(NcclRas, BehindAByteOrderMarkOrABanner) {
+  const Importer importer = nccl_ras_json_importer();
+  const std::string plain = report(rank(0, 1));
+  for (const std::string before : {"\xef\xbb\xbf", "NCCL RAS\n", "$ ncclras -f json\r\n\r\n"}) {
+    EXPECT_EQ(importer.sniff("x.txt", before + plain), Sniff::sure) << before;
+    EXPECT_EQ(facts_of<RasCommunicator>(read_ras(before + plain)).size(), 1U) << before;
+  }
+  std::string log;
+  for (int i = 0; i < 100; ++i) log += "node-a:1:1 [0] NCCL INFO line\n";
+  EXPECT_EQ(importer.sniff("x.log", log + plain), Sniff::no) << "a log that holds a report is a log";
+}
+
 TEST(NcclRas, Sniffing) {
   const Importer importer = nccl_ras_json_importer();
   EXPECT_EQ(importer.sniff("x.json", report(rank(0, 1))), Sniff::sure);
