@@ -19,11 +19,17 @@ struct Place {
 class Error : public std::runtime_error {
  public:
   Error(std::string path, Place place, const std::string& message)
-      : std::runtime_error(text(path, place, message)), path_(std::move(path)), place_(place) {}
-  explicit Error(const std::string& message) : std::runtime_error(message) {}
+      : std::runtime_error(text(path, place, message)), path_(std::move(path)), place_(place), message_(message) {}
+  explicit Error(const std::string& message) : std::runtime_error(message), message_(message) {}
 
   const std::string& path() const { return path_; }
   const Place& place() const { return place_; }
+  // Without the path, for where that stands beside it: "line 3: expected ...", "at byte 7: expected ...".
+  std::string without_path() const {
+    if (place_.line) return "line " + std::to_string(*place_.line) + ": " + message_;
+    if (place_.offset) return "at byte " + std::to_string(*place_.offset) + ": " + message_;
+    return message_;
+  }
 
  private:
   static std::string text(const std::string& path, const Place& place, const std::string& message) {
@@ -35,6 +41,7 @@ class Error : public std::runtime_error {
 
   std::string path_;
   Place place_;
+  std::string message_;
 };
 
 }  // namespace ddx

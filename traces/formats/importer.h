@@ -22,7 +22,7 @@ struct ImportOptions {
   std::uint64_t max_events_per_file = 2'000'000;
 };
 
-// One file, mapped. `bytes` stays valid only during the call.
+// One file, in memory. `bytes` stays valid only during the call.
 struct Source {
   std::string path;
   std::string_view bytes;

@@ -128,9 +128,6 @@ Evidence failed(Evidence&& evidence, std::string message) {
   left.diagnostics = std::move(evidence.diagnostics);
   Input& input = left.inputs.front();
   const bool opened = input.format != "unknown";
-  // The message of an Error begins with the path, which the Input has already.
-  const std::string prefix = input.path + ": ";
-  if (message.starts_with(prefix)) message.erase(0, prefix.size());
   input.unreadable = true;
   set_aside(left, std::move(message), opened ? "load.failed_file" : "load.unreadable_file",
             DiagnosticSeverity::data_loss);
@@ -149,6 +146,8 @@ Evidence read_file(const std::string& path, const LoadOptions& options) {
     return evidence;
   } catch (const std::bad_alloc&) {
     return failed(std::move(evidence), "not enough memory to read it");
+  } catch (const Error& error) {
+    return failed(std::move(evidence), error.without_path());  // which the Input has already
   } catch (const std::exception& error) {
     return failed(std::move(evidence), error.what());
   }
@@ -195,13 +194,23 @@ class Pool {
       Evidence turn = std::move(*ready_[merged_ % ready_.size()]);
       ready_[merged_ % ready_.size()].reset();
       lock.unlock();  // only the merging thread touches out_: the others may hand over meanwhile
-      out_.merge(std::move(turn));
+      merge(std::move(turn));
       lock.lock();
       ++merged_;
       if (options_.progress) options_.progress(merged_, files_.size());
       moved_.notify_all();
     }
     merging_ = false;
+  }
+
+  void merge(Evidence&& turn) {
+    const std::string path = turn.inputs.empty() ? std::string() : turn.inputs.front().path;
+    try {
+      out_.merge(std::move(turn));
+    } catch (const std::bad_alloc&) {
+      // What was half taken in cannot be taken back.
+      throw Error(path, {}, "not enough memory to hold it beside the files before it: give fewer files");
+    }
   }
 
   void fail(std::exception_ptr error) {
