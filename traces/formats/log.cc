@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <set>
 
 #include "traces/formats/absent_log.h"
@@ -29,13 +30,33 @@ namespace {
 constexpr std::size_t kMaxLine = 64 * 1024;
 constexpr std::size_t kMaxWriters = 1U << 16;  // ranks of one file that are told apart by their prefixes
 
-// Where a line breaks besides its newline: at a carriage return or a zero; npos: nowhere. The second search ends where
-// the first did, so that a line of many breaks costs one pass.
-std::size_t next_break(std::string_view line) {
-  const std::size_t carriage_return = line.find('\r');
-  const std::size_t zero = line.substr(0, carriage_return).find('\0');
-  return std::min(carriage_return, zero);
-}
+// The pieces of a line that breaks elsewhere than at its newline: at carriage returns and zeros. Each byte is searched
+// once for either, however many there are of one and none of the other.
+class Pieces {
+ public:
+  explicit Pieces(std::string_view line) : line_(line) {}
+
+  // nullopt behind the last one; no piece is empty.
+  std::optional<std::string_view> next() {
+    while (at_ < line_.size()) {
+      if (return_ < at_ || at_ == 0) return_ = std::min(line_.size(), line_.find('\r', at_));
+      if (zero_ < at_ || at_ == 0) zero_ = std::min(line_.size(), line_.find('\0', at_));
+      const std::size_t end = std::min(return_, zero_);
+      const std::string_view piece = line_.substr(at_, end - at_);
+      at_ = end + 1;
+      // A hole may be gigabytes of zeros.
+      if (end == zero_ && end < line_.size()) at_ = std::min(line_.size(), line_.find_first_not_of('\0', end));
+      if (!piece.empty()) return piece;
+    }
+    return std::nullopt;
+  }
+
+ private:
+  std::string_view line_;
+  std::size_t at_ = 0;
+  std::size_t return_ = 0;
+  std::size_t zero_ = 0;
+};
 
 // Without a branch for each byte, as most lines of interest come by here and hold none.
 bool has_break(std::string_view line) {
@@ -98,12 +119,8 @@ class LogReader {
     }
     // A progress bar overwrites itself: each state of it is a line, and a message that follows is one. So is what
     // stands behind the zeros of a crashed write.
-    while (!line.empty()) {
-      const std::size_t end = next_break(line);
-      const std::string_view piece = line.substr(0, end);
-      if (!piece.empty()) read_bounded(piece);
-      line.remove_prefix(end == std::string_view::npos ? line.size() : end + 1);
-    }
+    Pieces pieces(line);
+    while (const auto piece = pieces.next()) read_bounded(*piece);
   }
 
   void read_bounded(std::string_view piece) {

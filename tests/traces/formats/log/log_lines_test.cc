@@ -48,6 +48,22 @@ TEST(LogLines, ZerosOfACrashedWriteHideNothing) {
   EXPECT_EQ(events[0].rank, RankId(3));
 }
 
+// Each would take minutes, and so run into ctest's time-out, where a break were searched for again behind each break.
+TEST(LogLines, BreaksOfOneKindAloneCostOnePass) {
+  constexpr std::size_t kSize = 8U << 20;
+  std::string zeros(kSize, 'x');
+  std::string returns(kSize, 'x');
+  for (std::size_t i = 0; i < kSize; i += 2) {
+    zeros[i] = '\0';
+    returns[i] = '\r';
+  }
+  for (const std::string& line : {zeros, returns, std::string(kSize, '\0'), std::string(kSize, '\r')}) {
+    const auto events = events_of<HeartbeatStuck>(read_log_text(line + "\r[rank3]: " + kStuck + "\n"));
+    ASSERT_EQ(events.size(), 1U);
+    EXPECT_EQ(events[0].rank, RankId(3));
+  }
+}
+
 TEST(LogLines, AShortLineCannotMakeManyEvents) {
   // 1.3 KB that names two million processes.
   std::string text;
