@@ -19,16 +19,23 @@ inline std::uint64_t hash_mix(std::uint64_t hash, std::uint64_t word, std::uint6
 }
 
 inline std::uint64_t hash_text(std::string_view text, std::uint64_t key) {
+  const auto load = [](const char* from, auto word) {
+    std::memcpy(&word, from, sizeof(word));
+    return std::uint64_t{word};
+  };
   std::uint64_t hash = hash_mix(key, text.size(), ~key);
-  while (text.size() >= 8) {
-    std::uint64_t word = 0;
-    std::memcpy(&word, text.data(), 8);
-    hash = hash_mix(hash, word, key);
-    text.remove_prefix(8);
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  std::uint64_t last = 0;  // the last bytes, some of them for the second time where the length is no multiple
+  if (text.size() >= 8) {
+    for (; end - at > 8; at += 8) hash = hash_mix(hash, load(at, std::uint64_t{0}), key);
+    last = load(end - 8, std::uint64_t{0});
+  } else if (text.size() >= 4) {
+    last = load(at, std::uint32_t{0}) << 32 | load(end - 4, std::uint32_t{0});
+  } else {
+    for (; at < end; ++at) last = last << 8 | static_cast<unsigned char>(*at);
   }
-  std::uint64_t rest = 0;
-  std::memcpy(&rest, text.data(), text.size());
-  return hash_mix(hash, rest, key);
+  return hash_mix(hash, last, key);
 }
 
 // For the std containers: of numbers, and of text that a string_view may look up.
