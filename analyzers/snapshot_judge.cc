@@ -216,18 +216,16 @@ bool stood_still(const JobView& job) {
   return oldest && latest && *latest - *oldest >= kLong;
 }
 
-// A rank that lacks one call in dumps of a job that runs looks like one that never makes it.
+// In dumps of a job that runs somebody always lacks a call that others wait in, and no two dumps are of one moment.
 void hedge_if_running(const JobView& job, std::vector<Finding>& findings) {
-  if (!real_dumps(job)) return;
-  std::optional<bool> still;
+  if (findings.empty() || !real_dumps(job) || stood_still(job)) return;
   for (Finding& f : findings) {
-    if (f.code != "missing-ranks" && f.code != "uneven-steps" && f.code != "rank0-only") continue;
-    if (!still) still = stood_still(job);
-    if (*still) return;
-    f.confidence = std::min(f.confidence, Confidence::medium);
+    if (f.severity != Severity::error || f.ranks.empty()) continue;
+    const bool who_is_first = f.code == "stuck-device" || f.code == "rank0-only";
+    f.confidence = std::min(f.confidence, who_is_first ? Confidence::low : Confidence::medium);
     f.explanation +=
         "Nothing here shows how long they had waited (no log, no time-out): if the job was running when this was "
-        "taken, a rank that is merely the last to arrive looks just so.\n";
+        "taken, whoever is merely the last to arrive looks just so.\n";
   }
 }
 

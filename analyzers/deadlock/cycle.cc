@@ -278,13 +278,18 @@ class CycleJudge {
     }
     if (missed.p2p && !whole_programs()) {
       f.code = "p2p-unmatched";
-      f.ranks.insert(ranks_of(graph_, missed.waiters));
+      const bool alone = alone_in_its_call(own);
+      if (!alone) f.ranks.insert(ranks_of(graph_, missed.waiters));
       f.summary =
           fmt::format("rank {} is in {} and has not posted the {} that meets {}: {} for it", culprit.value, own_call,
                       wanted_in(missed), missed_call, waits(ranks_of(graph_, missed.waiters).label(8)));
-      f.explanation = fmt::format(
-          "Either rank {} left that {} out, or it would come later, or the call that waits for it is one too many.\n",
-          culprit.value, wanted_in(missed));
+      f.explanation =
+          alone ? fmt::format("No other member is in that call: rank {} left the {} out, or makes a call too many.\n",
+                              culprit.value, wanted_in(missed))
+                : fmt::format(
+                      "Either rank {} left that {} out, or it would come later, or the call that waits for it "
+                      "is one too many.\n",
+                      culprit.value, wanted_in(missed));
       f.advice = "Compare the two call sites: do both sides count the same number of sends and receives?";
       return f;
     }
@@ -309,6 +314,11 @@ class CycleJudge {
     f.advice =
         "Issue the operations of all groups in one order on all ranks; look for a branch that only this rank takes.";
     return f;
+  }
+
+  // In a collective of three or more in which it has no company: of the two sides it is the odd one.
+  bool alone_in_its_call(const Instance* own) const {
+    return own && !own->p2p && own->waiters.size() == 1 && job_.groups[own->group].members.size() > 2;
   }
 
   // Rank 0 alone in a call that nobody ever makes besides.

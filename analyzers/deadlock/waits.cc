@@ -412,6 +412,69 @@ void add_bottoms(const JobView& job, const CallKeys& keys, const WaitGraph& grap
   }
 }
 
+// Whether all that `partner` has open with `rank` in that group was posted behind its call of `instance`.
+bool posted_behind(const JobView& job, const Instance& instance, const GroupView& group, RankId partner, RankId rank) {
+  const MemberView* waiter = job.groups[instance.group].member_of(partner);
+  const MemberView* sender = group.member_of(partner);
+  const MemberView* other = group.member_of(rank);
+  const Call* call = waiter ? waiter->call_at(instance.seq) : nullptr;
+  if (!call || !sender || !other) return false;
+  bool any = false;
+  for (const std::uint32_t row : sender->p2p) {
+    if (!sender->in_flight(row)) continue;
+    const auto peer = job.trace->peer(*sender->record, job.trace->signature(sender->program->signature(row)));
+    if (!peer || *peer != static_cast<std::int64_t>(other->position)) continue;
+    if (row < call->row) return false;
+    any = true;
+  }
+  return any;
+}
+
+// Whether `rank` waits in nothing but sends and receives that its partners have posted behind a call of `instance`: it
+// went past that call.
+bool went_past(const JobView& job, const WaitGraph& graph, const Instance& instance, std::uint32_t rank) {
+  const std::set<std::uint32_t> there(instance.waiters.begin(), instance.waiters.end());
+  const auto& own = graph.waits_in[rank];
+  return !own.empty() && std::all_of(own.begin(), own.end(), [&](std::uint32_t i) {
+    const Instance& wait = graph.instances[i];
+    return wait.p2p && wait.missing.empty() && wait.waiters.size() > 1 &&
+           std::all_of(wait.waiters.begin(), wait.waiters.end(), [&](std::uint32_t waiter) {
+             return waiter == rank || (there.contains(waiter) && posted_behind(job, instance, job.groups[wait.group],
+                                                                               graph.ranks[waiter], graph.ranks[rank]));
+           });
+  });
+}
+
+// Collectives that everybody is in but ranks that went past them.
+void add_skipped(const JobView& job, const WaitGraph& graph, std::vector<Finding>& findings) {
+  for (const Instance& instance : graph.instances) {
+    if (instance.p2p || instance.missing.empty() || !instance.unseen.empty()) continue;
+    const bool all_past = std::all_of(instance.missing.begin(), instance.missing.end(),
+                                      [&](std::uint32_t rank) { return went_past(job, graph, instance, rank); });
+    if (!all_past || instance.missing.size() >= instance.waiters.size()) continue;
+    const GroupView& group = job.groups[instance.group];
+    const Instance& own = graph.instances[graph.waits_in[instance.missing.front()].front()];
+    Finding f;
+    f.code = "rank-skipped";
+    f.confidence = Confidence::medium;
+    f.ranks = ranks_of(graph, instance.missing);
+    f.victims = ranks_of(graph, instance.waiters);
+    f.subjects = {"group " + group.label, fmt::format("seq {}", instance.seq)};
+    f.summary = fmt::format("{} skipped {} (group {}, seq {}): {} for {} there", f.ranks.label(8),
+                            describe_call(job, group.members[instance.member], instance.row), group.label, instance.seq,
+                            waits(f.victims.label(8)), f.ranks.size() == 1 ? "it" : "them");
+    f.explanation = fmt::format(
+        "{} in sends and receives ({}) that the others have posted too, behind that call: it cannot come any more.\n",
+        waits(f.ranks.label(8)), describe_call(job, job.groups[own.group].members[own.member], own.row));
+    f.evidence.push_back(call_evidence(job, group, group.members[instance.member], instance.row));
+    f.evidence.push_back(call_evidence(job, job.groups[own.group], job.groups[own.group].members[own.member], own.row));
+    f.advice =
+        "Look at the call site shown: a branch, an early return or an exception handler that only some ranks take "
+        "leads around it.";
+    findings.push_back(std::move(f));
+  }
+}
+
 // Receives whose send is over, of ranks that others wait for: the data are there, and the receive has not run.
 void add_unfinished_receives(const JobView& job, const WaitGraph& graph, std::vector<Finding>& findings) {
   for (const Instance& instance : graph.instances) {
@@ -465,6 +528,7 @@ WaitJudgement judge_waits(const JobView& job, const CallKeys& keys, const std::v
   }
   if (!judgement.findings.empty() || !broken.empty()) return judgement;
   add_likely_circles(job, keys, graph, judgement.findings);
+  if (judgement.findings.empty()) add_skipped(job, graph, judgement.findings);
   if (judgement.findings.empty()) add_unfinished_receives(job, graph, judgement.findings);
   if (judgement.findings.empty()) add_bottoms(job, keys, graph, judgement.findings);
   return judgement;

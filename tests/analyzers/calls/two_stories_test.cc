@@ -249,5 +249,21 @@ TEST(WithoutStreams, an_overtaken_call_is_still_waited_for) {
          "missing-ranks", "2");
 }
 
+// Rank 2 leaves an asynchronous all_reduce out and goes on to an exchange that the others have posted behind theirs.
+TEST(WentPast, who_meets_the_others_behind_a_call_skipped_it) {
+  expect(of_dumps("world 3\n0,1 all_reduce f32 8 pg0 async\n0-2 group_begin\n0 send f32 4 to 1\n0 recv f32 4 from 2\n"
+                  "1 send f32 4 to 2\n1 recv f32 4 from 0\n2 send f32 4 to 0\n2 recv f32 4 from 1\n0-2 group_end\n"),
+         "rank-skipped", "2", Confidence::medium);
+}
+
+// Rank 0 is in a collective by itself; rank 1 waits for its send. Alone among four it is the odd one, of two it is not.
+TEST(AloneInACall, while_its_partner_waits) {
+  expect(of_dumps("world 4\n0-3 barrier pg0\n0 broadcast f32 8 root=0 pg0\n1 recv f32 4 from 0\n3 send f32 4 to 0\n"
+                  "0 send f32 4 to 1\n0 recv f32 4 from 3\n2 recv f32 9 from 3\n3 send f32 9 to 2\n"),
+         "p2p-unmatched", "0", Confidence::medium);
+  expect(of_dumps("world 2\n0,1 barrier pg0\n0 broadcast f32 8 root=0 pg0\n1 recv f32 4 from 0\n0 send f32 4 to 1\n"),
+         "p2p-unmatched", "0,1", Confidence::medium);
+}
+
 }  // namespace
 }  // namespace ddx

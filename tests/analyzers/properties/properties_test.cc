@@ -150,15 +150,11 @@ void expect_none(const Alarms& alarms) {
   if (const std::string text = alarms.text(); !text.empty()) ADD_FAILURE() << text;
 }
 
-TEST(RunningJobs, nobody_who_waits_is_blamed_with_high_confidence) {
-  expect_none(false_alarms(0, false, Confidence::high));
-}
+TEST(RunningJobs, nobody_who_waits_is_blamed) { expect_none(false_alarms(0, false, Confidence::medium)); }
 
-// What is to hold and does not yet; --gtest_also_run_disabled_tests shows the smallest job of each false alarm.
-TEST(RunningJobs, DISABLED_nobody_who_waits_is_blamed) { expect_none(false_alarms(0, true, Confidence::low)); }
-
-TEST(RunningJobs, DISABLED_nobody_is_blamed_for_dumps_of_unlike_times) {
-  expect_none(false_alarms(60, true, Confidence::low));
+TEST(RunningJobs, nobody_is_surely_blamed_by_rings_and_dumps_of_unlike_times) {
+  expect_none(false_alarms(0, true, Confidence::high));
+  expect_none(false_alarms(60, true, Confidence::high));
 }
 
 // How the culprit was told in many programs with one fault each.
@@ -202,11 +198,26 @@ CallLists small_program(std::uint64_t seed) {
 // Dumps end where the job came to rest: what a rank would have done next is not in them, so that between two members
 // that do unlike things in their group nobody can say which is right. Three or more have a majority; a rank that does
 // nothing any more shows in every group. One who is a last call ahead while all others ended looks like one who was
-// merely first to make a call that they are about to make.
-bool decidable_by_dumps(const CallLists& lists, const testing::Fault& fault, const RankSet& unfinished) {
+// merely first to make a call that they are about to make. And where a rank that left a
+// collective out waits in a send or receive, its partner may as well have left out the other half.
+bool decidable_by_dumps(const CallLists& lists, const testing::Fault& fault, const RankSet& unfinished,
+                        bool waits_in_p2p) {
+  if (fault.kind == FaultKind::skip && waits_in_p2p) return false;
   if (fault.kind == FaultKind::extra && unfinished == RankSet{RankId(fault.rank)}) return false;
   if (fault.kind == FaultKind::kill || fault.kind == FaultKind::stuck) return true;
   return lists.members(fault.call.group).size() > 2;
+}
+
+// Whether the first call of `rank` that is not over is a send or receive.
+bool waits_in_p2p(const Trace& snapshot, RankId rank) {
+  const RankRecord& record = snapshot.ranks[static_cast<std::size_t>(rank.value)];
+  const Program& program = snapshot.program(record);
+  for (std::size_t row = 0; row < program.size(); ++row) {
+    const OpState state = program.state(row);
+    if (state != OpState::scheduled && state != OpState::started) continue;
+    return is_p2p(snapshot.signature(program.signature(row)).kind);
+  }
+  return false;
 }
 
 void judge_one(CallLists lists, FaultKind kind, std::uint64_t seed, Tally& tally) {
@@ -236,7 +247,7 @@ void judge_one(CallLists lists, FaultKind kind, std::uint64_t seed, Tally& tally
   if (!decidable) return;
   ++tally.decidable;
   if (verdict.named) ++tally.named;
-  if (!decidable_by_dumps(lists, *fault, result.unfinished)) return;
+  if (!decidable_by_dumps(lists, *fault, result.unfinished, waits_in_p2p(result.snapshot, culprit))) return;
   ++tally.in_dumps;
   if (of_dumps.named) ++tally.by_dumps;
   if (!of_dumps.named && std::getenv("DDX_TELL") != nullptr) {
@@ -269,7 +280,7 @@ TEST(OneFault, its_culprit_is_named) {
   EXPECT_GE(all.decidable, 300) << "too few to say anything";
   EXPECT_GE(all.named * 100, all.decidable * 99);
   EXPECT_GE(all.in_dumps, 300) << "too few to say anything";
-  EXPECT_GE(all.by_dumps * 100, all.in_dumps * 97);
+  EXPECT_GE(all.by_dumps * 100, all.in_dumps * 99);
   EXPECT_EQ(all.wrong_high, 0);
   // A circle over groups names all of it, with high confidence, also where one rank's edit would break it: too many.
   EXPECT_LE(all.circles, 7) << "this number may only fall";
