@@ -9,9 +9,9 @@ namespace {
 
 std::uint64_t drawn() {
   // Without a source of randomness the clock and the addresses of this run have to do.
-  static const int here = 0;
+  static const int kHere = 0;
   auto key = static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count()) ^
-             reinterpret_cast<std::uintptr_t>(&here);
+             reinterpret_cast<std::uintptr_t>(&kHere);
   try {
     std::random_device device;
     key ^= std::uint64_t{device()} << 32 | device();

@@ -12,7 +12,8 @@ namespace ddx::analyzers {
 // `network`: broken completions, port events, unreachable peers. `port-blocked`: a port is taken. `mismatch-size`: more
 // came over a link than its end expects. `inconclusive`: connections lost for no shown reason.
 std::vector<Finding> judge_network(const Evidence& evidence);
-// `nic-asymmetry`: hosts that use different adapters or transports. `iface-loopback`: interfaces that reach no other host.
+// `nic-asymmetry`: hosts that use different adapters or transports. `iface-loopback`: interfaces that reach no other
+// host.
 std::vector<Finding> judge_adapters(const Evidence& evidence);
 // `gpu-fault`: what the driver says of a device (Xid), or a rank's own error says.
 std::vector<Finding> judge_gpus(const Evidence& evidence);

@@ -259,7 +259,7 @@ void show_files(Page& page, const Report& report, bool all) {
 bool told_as_files(const Diagnostic& diagnostic) {
   return diagnostic.name == "load.unknown_file" || diagnostic.name == "load.unreadable_file" ||
          diagnostic.name == "load.failed_file" || diagnostic.name == "load.compressed_file" ||
-         diagnostic.name == "load.empty_file";
+         diagnostic.name == "load.wide_text" || diagnostic.name == "load.empty_file";
 }
 
 void show_holes(Page& page, const Report& report, const RenderOptions& options) {

@@ -111,8 +111,8 @@ constexpr auto kTypes = std::to_array<Word<DataType>>({
     {"ComplexDouble", DataType::complex128},
 });
 
-template <class Value, std::size_t N>
-Value find(const std::array<Word<Value>, N>& words, std::string_view text, Value otherwise) {
+template <class Value, std::size_t kSize>
+Value find(const std::array<Word<Value>, kSize>& words, std::string_view text, Value otherwise) {
   const auto at = std::find_if(words.begin(), words.end(), [&](const auto& word) { return word.text == text; });
   return at == words.end() ? otherwise : at->value;
 }
