@@ -12,9 +12,9 @@ bool one_of(std::string_view code, std::initializer_list<std::string_view> codes
 }
 
 // What is known of a silent rank, from the most to the least specific.
-constexpr std::array<std::string_view, 9> kAbsence{"dead-rank",    "rank0-only",   "uneven-steps",
-                                                   "group-create", "rank-skipped", "missing-ranks",
-                                                   "stuck-host",   "lagging-rank", "timeout"};
+constexpr std::array<std::string_view, 9> kAbsence{"dead-rank",     "rank0-only",   "uneven-steps",
+                                                   "group-create",  "rank-skipped", "stuck-host",
+                                                   "missing-ranks", "lagging-rank", "timeout"};
 
 std::size_t specificity(std::string_view code) {
   return static_cast<std::size_t>(std::find(kAbsence.begin(), kAbsence.end(), code) - kAbsence.begin());

@@ -240,6 +240,17 @@ class ChainEndJudge {
     return f;
   }
 
+  // The stacks of all idle ranks are known, and none of them is inside a call that waits for others.
+  bool hosts_elsewhere() const {
+    std::size_t elsewhere = 0;
+    for (const RankStack& seen : stacks_) {
+      if (!idle_.contains(seen.rank)) continue;
+      if (seen.stack->timed_out || !seen.stack->distributed_call.empty()) return false;
+      ++elsewhere;
+    }
+    return elsewhere == idle_.size();
+  }
+
   // Where the idle ranks' own code stood, if somebody looked.
   void describe_hosts(Finding& f) const {
     std::vector<std::string> sites;
@@ -250,7 +261,8 @@ class ChainEndJudge {
                                    seen.stack->timed_out ? "timed out in" : "is in", place_text(*seen.stack));
       f.evidence.push_back(stack_evidence(*job_.evidence, seen));
     }
-    const bool only_absent = f.code == "missing-ranks" || f.code == "group-create";
+    if (f.code == "missing-ranks" && hosts_elsewhere()) f.code = "stuck-host";
+    const bool only_absent = f.code == "missing-ranks" || f.code == "stuck-host" || f.code == "group-create";
     if (!only_absent || sites.size() != idle_.size() || sites.front().empty()) return;
     f.advice = fmt::format("Look at {}: {} was there when its stack was taken.", sites.front(), idle_.label(8));
   }

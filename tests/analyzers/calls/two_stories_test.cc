@@ -265,5 +265,26 @@ TEST(AloneInACall, while_its_partner_waits) {
          "p2p-unmatched", "0,1", Confidence::medium);
 }
 
+// Rank 2 is missing; what its stack shows decides what that is called.
+TEST(MissingRank, is_a_stuck_host_where_its_stack_is_outside_of_any_call) {
+  const auto with_stack = [](std::string distributed_call) {
+    Evidence evidence;
+    evidence.trace = testing::cut(sim::replay(
+        testing::trace_of("world 3\n0-2 barrier pg0\n0,1 all_reduce f32 8 pg0\n2 stuck \"in the loader\"\n")));
+    HostStack stack;
+    stack.frames = {"data.py:31 in load"};
+    stack.main_thread = true;
+    stack.call_site = "data.py:31 in load";
+    stack.distributed_call = std::move(distributed_call);
+    LogEvent event;
+    event.rank = RankId(2);
+    event.fact = stack;
+    evidence.events.push_back(event);
+    return analyzers::analyze(evidence);
+  };
+  expect(with_stack(""), "stuck-host", "2", Confidence::medium);
+  expect(with_stack("recv"), "missing-ranks", "2", Confidence::medium);
+}
+
 }  // namespace
 }  // namespace ddx
