@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "base/printable.h"
+
 namespace ddx::formats {
 
 std::optional<std::int64_t> number_at(std::string_view text) {
@@ -96,40 +98,8 @@ std::optional<std::string_view> socket_error_in(std::string_view text) {
   return std::nullopt;
 }
 
-std::size_t utf8_length(std::string_view text) {
-  if (text.empty()) return 0;
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char first = byte(0);
-  if (first < 0x80) return 1;
-  const std::size_t length = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
-  if (first < 0xC2 || first > 0xF4 || text.size() < length) return 0;
-  for (std::size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xC0) != 0x80) return 0;
-  }
-  // Overlong forms, surrogates, and what lies beyond U+10FFFF.
-  if (first == 0xE0 && byte(1) < 0xA0) return 0;
-  if (first == 0xED && byte(1) >= 0xA0) return 0;
-  if (first == 0xF0 && byte(1) < 0x90) return 0;
-  if (first == 0xF4 && byte(1) >= 0x90) return 0;
-  return length;
-}
-
 std::string printable(std::string_view text, std::size_t limit) {
-  static constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
-  const auto plain = [](char c) { return c >= ' ' && c <= '~'; };
-  if (std::all_of(text.begin(), text.end(), plain)) return std::string(text.substr(0, limit));
-  std::string out;
-  out.reserve(text.size() < limit ? text.size() : limit);
-  while (!text.empty()) {
-    const std::size_t length = utf8_length(text);
-    std::string_view piece = length == 0 ? kReplacement : text.substr(0, length);
-    const auto first = static_cast<unsigned char>(piece.front());
-    if (first < 0x20 || first == 0x7F) piece = " ";
-    if (out.size() + piece.size() > limit) break;
-    out += piece;
-    text.remove_prefix(length == 0 ? 1 : length);
-  }
-  return out;
+  return is_plain_ascii(text) ? std::string(text.substr(0, limit)) : printable_text(text, limit);
 }
 
 }  // namespace ddx::formats

@@ -45,9 +45,7 @@ bool is_host_name(std::string_view text);
 // How the system words the failure of a connection ("Broken pipe"), where `text` holds such words.
 std::optional<std::string_view> socket_error_in(std::string_view text);
 
-// The number of bytes of the well-formed UTF-8 character at the beginning of `text`; 0 where there is none.
-std::size_t utf8_length(std::string_view text);
-// `text` as people may see it: valid UTF-8 (bad bytes replaced), no control characters, at most `limit` bytes.
+// printable_text() of base/printable.h, quick for plain text.
 std::string printable(std::string_view text, std::size_t limit);
 
 }  // namespace ddx::formats

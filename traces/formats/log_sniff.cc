@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/printable.h"
 #include "traces/formats/log_filter.h"
 #include "traces/formats/log_scan.h"
 #include "traces/formats/stack_log.h"
@@ -61,12 +62,12 @@ bool looks_like_text(std::string_view head) {
         continue;
       }
     }
-    const std::size_t length = utf8_length(head.substr(at));
+    const std::size_t step = code_point_at(head, at).length;
     const auto c = static_cast<unsigned char>(head[at]);
+    const bool no_utf8 = c >= 0x80 && step == 1;
     const bool control = c < 0x20 && c != '\n' && c != '\r' && c != '\t' && c != 0x1b && c != '\f' && c != '\b';
     // A character that the end of the head cuts is none.
-    if ((length == 0 && head.size() - at > 3) || control) ++bad;
-    const std::size_t step = length == 0 ? 1 : length;
+    if ((no_utf8 && head.size() - at > 3) || control) ++bad;
     at += step;
     seen += step;
   }

@@ -16,8 +16,8 @@ std::optional<RankId> rank_from_digits(std::string_view digits) {
   return all_digits(digits) ? rank_at(digits) : std::nullopt;
 }
 
-template <std::size_t N>
-bool one_of(std::string_view word, const std::array<std::string_view, N>& words) {
+template <std::size_t kSize>
+bool one_of(std::string_view word, const std::array<std::string_view, kSize>& words) {
   for (std::string_view w : words) {
     if (w == word) return true;
   }

@@ -6,8 +6,8 @@
 namespace ddx {
 namespace {
 
-template <class Enum, std::size_t N>
-using Names = std::array<std::pair<Enum, std::string_view>, N>;
+template <class Enum, std::size_t kSize>
+using Names = std::array<std::pair<Enum, std::string_view>, kSize>;
 
 constexpr Names<OpKind, 21> kKinds{{
     {OpKind::unknown, "unknown"},
@@ -83,16 +83,16 @@ constexpr Names<StopReason, 4> kStops{{
     {StopReason::stuck, "stuck"},
 }};
 
-template <class Enum, std::size_t N>
-std::string_view find_name(const Names<Enum, N>& names, Enum value) {
+template <class Enum, std::size_t kSize>
+std::string_view find_name(const Names<Enum, kSize>& names, Enum value) {
   for (const auto& [entry, name] : names) {
     if (entry == value) return name;
   }
   return "unknown";
 }
 
-template <class Enum, std::size_t N>
-std::optional<Enum> find_value(const Names<Enum, N>& names, std::string_view text) {
+template <class Enum, std::size_t kSize>
+std::optional<Enum> find_value(const Names<Enum, kSize>& names, std::string_view text) {
   for (const auto& [entry, name] : names) {
     if (name == text) return entry;
   }

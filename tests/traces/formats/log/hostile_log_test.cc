@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "base/printable.h"
 #include "tests/traces/formats/log/log_test_support.h"
 #include "traces/formats/log_scan.h"
 
@@ -7,10 +8,10 @@ namespace ddx::formats {
 namespace {
 
 bool is_utf8(std::string_view text) {
-  while (!text.empty()) {
-    const std::size_t length = utf8_length(text);
-    if (length == 0) return false;
-    text.remove_prefix(length);
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t length = code_point_at(text, at).length;
+    if (length == 1 && static_cast<unsigned char>(text[at]) >= 0x80) return false;
+    at += length;
   }
   return true;
 }
