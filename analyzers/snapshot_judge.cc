@@ -120,13 +120,10 @@ bool holds_up(const Divergence& d, const Evidence& evidence) {
 }
 
 // Calls that are over hold nobody up any more: who did wait then, logs must say.
-RankSet held_up_by(const Divergence& d, const RankSet& waiting, const Evidence& evidence) {
-  switch (d.end) {
-    case CallsEnd::open: return waiting.without(d.culprits);
-    case CallsEnd::over: return ranks_that_timed_out(evidence).without(d.culprits);
-    case CallsEnd::completed: break;
-  }
-  return {};
+RankSet held_up_by(const Divergence& d, const RankSet& waiting) {
+  RankSet held = d.end == CallsEnd::open ? waiting : RankSet();
+  held.insert(d.timed_out);
+  return held.without(d.culprits);
 }
 
 // Calls without a sequence number (a ring that lost its first ones, where one row numbers all groups) meet nobody here.
@@ -260,7 +257,7 @@ std::vector<Finding> judge_view(const JobView& job) {
   const bool hangs_elsewhere = std::any_of(waits.findings.begin(), waits.findings.end(),
                                            [](const Finding& f) { return f.severity == Severity::error; });
   for (Divergence& d : divergences) {
-    d.finding.victims = held_up_by(d, waits.waiting, evidence);
+    d.finding.victims = held_up_by(d, waits.waiting);
     if (!hangs_elsewhere || holds_up(d, evidence)) continue;
     d.finding.severity = Severity::warning;
     d.finding.explanation += "What the job hangs in is another matter.\n";

@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "analyzers/log_view.h"
 #include "analyzers/mismatch/divergence_text.h"
 
 namespace ddx::analyzers {
@@ -186,6 +187,7 @@ class GroupScan {
   bool alone(const Divergence& d) const;
   bool sizes_far_apart(const Divergence& d) const;
   CallsEnd end_of(std::uint32_t seq) const;
+  bool over_by_time_out(std::uint32_t seq) const;
 
   const JobView& job_;
   const CallKeys& keys_;
@@ -256,6 +258,13 @@ CallsEnd GroupScan::end_of(std::uint32_t seq) const {
     if (only_tells_over(*member.record)) end = CallsEnd::over;
   }
   return end;
+}
+
+bool GroupScan::over_by_time_out(std::uint32_t seq) const {
+  return std::any_of(group_.members.begin(), group_.members.end(), [&](const MemberView& member) {
+    const Call* call = member.call_at(seq);
+    return call && member.completed(*call) && only_tells_over(*member.record);
+  });
 }
 
 // How often `next` came right after `call`.
@@ -339,6 +348,7 @@ void GroupScan::classify(Divergence& d) {
   }
   d.field = difference_at(d.seq, reference_index, odd_index);
   d.end = end_of(d.seq);
+  if (over_by_time_out(d.seq)) d.timed_out = ranks_that_timed_out(*job_.evidence);
   d.code = code_of(d, odd, reference);
   if (!d.has_majority && d.edit.kind == Edit::Kind::skip) {
     std::swap(d.sides[0], d.sides[1]);

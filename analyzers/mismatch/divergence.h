@@ -30,6 +30,9 @@ struct Divergence {
   std::string code;  // of findings.md
   RankSet culprits;  // the odd ranks; all when no side is larger
   CallsEnd end = CallsEnd::open;
+  // By the logs, where a recorder that tells no success from a time-out shows a call of these as over: such a call may
+  // be over because it was given up.
+  RankSet timed_out;
   Finding finding;
 };
 

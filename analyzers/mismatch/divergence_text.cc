@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <numeric>
 
-#include "analyzers/log_view.h"
 
 namespace ddx::analyzers {
 namespace {
@@ -104,19 +103,18 @@ std::string summary_of(const Divergence& d, const Words& w) {
 
 std::string calls_text(std::size_t n) { return n == 1 ? "one call" : fmt::format("{} calls", format_count(n)); }
 
-std::string end_text(const JobView& job, const Divergence& d) {
+std::string end_text(const Divergence& d) {
+  if (!d.timed_out.empty()) {
+    return fmt::format(
+        "The recorder shows the operation as over{}, as it does after a time-out too: by the logs {} timed out "
+        "waiting.\n",
+        d.end == CallsEnd::open ? " on some ranks" : "", d.timed_out.label(8));
+  }
   switch (d.end) {
     case CallsEnd::open: return "";
     case CallsEnd::completed:
       return "All sides show the operation as completed: it did not hang, but its result is not to be trusted.\n";
     case CallsEnd::over: break;
-  }
-  const RankSet waited = ranks_that_timed_out(*job.evidence);
-  if (!waited.empty()) {
-    return fmt::format(
-        "The recorder shows the operation as over, as it does after a time-out too: by the logs {} timed "
-        "out waiting.\n",
-        waited.label(8));
   }
   return "The recorder shows the operation as over, as it does after a time-out too. If it did not hang, its result is "
          "not to be trusted.\n";
@@ -167,7 +165,7 @@ std::string why_of(const JobView& job, const Divergence& d, const Words& w) {
         "be earlier, with values mixed silently.\n",
         d.seq);
   }
-  return text + end_text(job, d);
+  return text + end_text(d);
 }
 
 // Two sides of one size each: nobody can say which is right, but their ratio may tell of a batch that one side lacks.

@@ -175,6 +175,7 @@ struct OverCase {
   RankSet timed_out;   // ranks whose log says so
   const char* victims;
   const char* says;
+  const char* state_of_2 = "completed";  // of the call that differs, by the record of rank 2
 };
 
 TEST(CallsThatAreOver, hold_nobody_up_unless_a_log_says_so) {
@@ -182,14 +183,20 @@ TEST(CallsThatAreOver, hold_nobody_up_unless_a_log_says_so) {
       {"stream_ordered", {}, "none", "it did not hang"},
       {"backend=gloo", {}, "none", "If it did not hang"},
       {"backend=gloo", {RankId(0), RankId(1), RankId(2)}, "0,2", "ranks 0-2 timed out waiting"},
+      // Rank 2 dumped a moment before its own time-out: the others gave up all the same.
+      {"backend=gloo", {RankId(0), RankId(1), RankId(2)}, "0,2", "over on some ranks", "scheduled"},
+      {"stream_ordered", {RankId(0), RankId(1), RankId(2)}, "2", "Seq 2 is the first difference", "scheduled"},
   };
   for (const OverCase& c : cases) {
     SCOPED_TRACE(c.says);
     Evidence evidence = testing::evidence_of(
         std::string("world 3\n0-2 record snapshot part ") + c.record +
-        "\n0-2 all_reduce f32 8 pg0 seq=1 [completed]\n0,2 gather f32 8 root=0 pg0 seq=2 [completed]\n"
-        "1 gather f32 7 root=0 pg0 seq=2 [completed]\n0,1 barrier pg0 seq=3 [scheduled]\n"
-        "2 barrier pg0 seq=3 [completed]\n");
+        "\n0-2 all_reduce f32 8 pg0 seq=1 [completed]\n0 gather f32 8 root=0 pg0 seq=2 [completed]\n"
+        "1 gather f32 7 root=0 pg0 seq=2 [completed]\n2 gather f32 8 root=0 pg0 seq=2 [" +
+        c.state_of_2 + "]\n" +
+        (std::string_view(c.state_of_2) == "completed"
+             ? "0,1 barrier pg0 seq=3 [scheduled]\n2 barrier pg0 seq=3 [completed]\n"
+             : ""));
     for (const RankId rank : c.timed_out) {
       LogEvent event;
       event.rank = rank;
