@@ -275,6 +275,7 @@ std::vector<Finding> judge_view(const JobView& job) {
       add_no_desync(job, findings);
     }
   }
+  append(findings, find_unlike_limits(job));
   if (auto finding = dumps_of_other_times(job)) findings.push_back(std::move(*finding));
   return findings;
 }

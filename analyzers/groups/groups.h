@@ -1,4 +1,4 @@
-// Communicators themselves: one name with several member lists.
+// Communicators themselves: one name with several member lists, one communicator with several time-outs.
 #pragma once
 
 #include <cstdint>
@@ -16,5 +16,8 @@ struct GroupDisagreement {
 };
 
 std::vector<GroupDisagreement> find_group_disagreements(const JobView& job);
+
+// "timeout-short": members whose calls may take unlike times, by what their recorders hold (PyTorch's timeout_ms).
+std::vector<Finding> find_unlike_limits(const JobView& job);
 
 }  // namespace ddx::analyzers

@@ -151,6 +151,7 @@ class Builder {
       member.program = &trace_.program(record);
       // gloo counts its sends and receives with the collectives; NCCL does not.
       const bool collectives_only = record.backend != "gloo";
+      if (slot < record.progress.size()) member.limit = record.progress[slot].limit;
       if (collectives_only && slot < record.progress.size()) member.last_enqueued = record.progress[slot].last_enqueued;
     }
     add_rows(record, view);

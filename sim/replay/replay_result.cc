@@ -124,7 +124,7 @@ std::string ReplayEngine::waits_text() {
 }
 
 std::vector<CommProgress> ReplayEngine::progress(std::uint32_t id) const {
-  std::vector<CommProgress> progress(record(id).comms.size(), CommProgress{0, 0, 0});
+  std::vector<CommProgress> progress(record(id).comms.size(), CommProgress{0, 0, 0, {}});
   const auto& ops = program(id).ops;
   for (std::uint32_t at = 0; at < ops.size(); ++at) {
     if (!is_collective(ops[at].kind)) continue;

@@ -150,7 +150,7 @@ RecorderHandle FlightRecorderBuilder::group(std::string_view name, std::string_v
   const std::uint64_t key = std::uint64_t{name_id.value} << 32 | description_id.value;
   const auto [at, added] = group_index_.try_emplace(key, static_cast<RecorderHandle>(groups_.size()));
   if (added) {
-    groups_.push_back({name_id, description_id, std::nullopt});
+    groups_.push_back({name_id, description_id, std::nullopt, std::nullopt});
     runs_.resize(runs_.size() + 2);
   }
   return at->second;
@@ -226,6 +226,7 @@ bool FlightRecorderBuilder::assign(RecorderEntry& entry, RecorderField field, co
     case RecorderField::time_created: return number(entry.created);
     case RecorderField::time_started: return number(entry.started);
     case RecorderField::time_completed: return number(entry.completed);
+    case RecorderField::timeout: return number(entry.timeout_ms);
     case RecorderField::is_p2p: return flag(entry.is_p2p);
     case RecorderField::retired: return flag(entry.retired);
     case RecorderField::duration:
@@ -271,6 +272,17 @@ std::uint32_t FlightRecorderBuilder::seq_of(const RecorderEntry& entry, bool p2p
     return kAbsent;
   }
   return static_cast<std::uint32_t>(*seq);
+}
+
+void FlightRecorderBuilder::note_limit(const RecorderEntry& entry, std::uint32_t seq) {
+  std::optional<CallLimit>& limit = groups_[entry.group].limit;
+  constexpr std::int64_t kNanosPerMilli = 1'000'000;
+  Nanos timeout = 0;
+  if (entry.timeout_ms.value_or(0) <= 0 || __builtin_mul_overflow(*entry.timeout_ms, kNanosPerMilli, &timeout)) {
+    limit.reset();
+  } else if (!limit || limit->timeout != timeout) {
+    limit = CallLimit{timeout, seq};
+  }
 }
 
 // "ALLGATHER_coalesced" is the end of a batch where it follows operations with its number, or moves nothing itself.
@@ -352,6 +364,7 @@ void FlightRecorderBuilder::add(const RecorderEntry& entry) {
           entry.state,
           entry.retired.value_or(false)};
   if (run != nullptr) join_batch(*run, seq, row, kind == OpKind::coalesced);
+  if (run != nullptr && !p2p && seq != kAbsent) note_limit(entry, seq);
   rows_.push_back(row);
 }
 
@@ -499,6 +512,13 @@ std::vector<std::uint16_t> FlightRecorderBuilder::bind_groups(RankRecord& record
 // pg_status is keyed by a number that only this process knows; entries say which group has it.
 void FlightRecorderBuilder::bind_progress(RankRecord& record, const std::vector<std::uint16_t>& slots) {
   record.progress.resize(record.comms.size());
+  bind_counters(record, slots);
+  for (std::size_t i = 0; i < groups_.size(); ++i) {
+    if (slots[i] < record.progress.size()) record.progress[slots[i]].limit = groups_[i].limit;
+  }
+}
+
+void FlightRecorderBuilder::bind_counters(RankRecord& record, const std::vector<std::uint16_t>& slots) {
   bool has_zero = false;
   for (std::size_t i = 0; i < groups_.size(); ++i) {
     if (!groups_[i].pg_id) continue;

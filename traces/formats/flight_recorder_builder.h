@@ -28,6 +28,7 @@ constexpr RecorderHandle kNoHandle = 0xffffffff;
 struct RecorderEntry {
   std::optional<std::int64_t> record_id, pg_id, collective_seq, p2p_seq;
   std::optional<std::int64_t> created, started, completed;  // nanoseconds; 0 or below: none
+  std::optional<std::int64_t> timeout_ms;                   // 0 or below: none
   std::optional<bool> is_p2p, retired;
   OpState state = OpState::unknown;
   bool has_duration = false;
@@ -114,6 +115,7 @@ class FlightRecorderBuilder {
   struct Group {
     StringId name, description;
     std::optional<std::int64_t> pg_id;
+    std::optional<CallLimit> limit;
   };
   struct ConfiguredGroup {
     StringId name, description;
@@ -155,6 +157,7 @@ class FlightRecorderBuilder {
   std::uint32_t seq_of(const RecorderEntry& entry, bool p2p);
   bool ends_batch(const RecorderEntry& entry, const Run* run, std::uint32_t seq) const;
   void join_batch(Run& run, std::uint32_t seq, Row& row, bool marker);
+  void note_limit(const RecorderEntry& entry, std::uint32_t seq);
   SignatureId signature(const RecorderEntry& entry, OpKind kind);
   void note_evidence(const RecorderEntry& entry);
 
@@ -167,6 +170,7 @@ class FlightRecorderBuilder {
   void name_the_nameless();
   std::vector<std::uint16_t> bind_groups(RankRecord& record);
   void bind_progress(RankRecord& record, const std::vector<std::uint16_t>& slots);
+  void bind_counters(RankRecord& record, const std::vector<std::uint16_t>& slots);
   Program program(const std::vector<std::uint16_t>& slots);
   void state_world_size();
   void report();

@@ -47,7 +47,7 @@ constexpr auto kFields = std::to_array<Word<Field>>({
     {"time_discovered_started_ns", Field::time_started},
     {"time_discovered_completed_ns", Field::time_completed},
     {"retired", Field::retired},
-    {"timeout_ms", Field::ignored},
+    {"timeout_ms", Field::timeout},
     {"is_p2p", Field::is_p2p},
     {"frames", Field::frames},
     {"stack_id", Field::ignored},

@@ -34,6 +34,7 @@ enum class RecorderField : std::uint8_t {
   time_started,
   time_completed,
   retired,
+  timeout,
   is_p2p,
   frames,
 };

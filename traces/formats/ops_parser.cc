@@ -294,12 +294,22 @@ void Parser::record_word(const OpsWord& word, RankRecord& record) {
 }
 
 void Parser::join(const Words& words) {
+  constexpr const char* kExpected = "expected 'enqueued=', 'started=', 'completed=', 'timeout=', 'since=' or 'pos='";
   OpsJoin join;
+  CallLimit limit;
+  bool timed = false;
   join.group = trace_.strings.intern(word_at(words, 2, "a group's name"));
   join.comm = resolve(join.group, join.comm_line);
   for (std::size_t i = 3; i < words.size(); ++i) {
     const OpsWord& word = words[i];
-    if (word.equals == std::string::npos) fail("expected 'enqueued=', 'started=', 'completed=' or 'pos='");
+    if (word.equals == std::string::npos) fail(kExpected);
+    if (word.key() == "timeout") {
+      const auto timeout = parse_ops_duration(word.value());
+      if (!timeout) fail("expected a time like 600s");
+      timed = true;
+      limit.timeout = *timeout;
+      continue;
+    }
     const std::uint64_t value = number(word.value(), "a number");
     if (word.key() == "enqueued") {
       join.progress.last_enqueued = value;
@@ -307,12 +317,15 @@ void Parser::join(const Words& words) {
       join.progress.last_started = value;
     } else if (word.key() == "completed") {
       join.progress.last_completed = value;
+    } else if (word.key() == "since") {
+      limit.since = small_number(word.value(), "a sequence number");
     } else if (word.key() == "pos") {
       join.position = small_number(word.value(), "a position");
     } else {
-      fail("expected 'enqueued=', 'started=', 'completed=' or 'pos='");
+      fail(kExpected);
     }
   }
+  if (timed) join.progress.limit = limit;
   file_.joins.push_back(join);
   add(StatementKind::join, file_.joins.size() - 1);
 }

@@ -113,6 +113,9 @@ std::string Writer::class_key(const RankRecord& r) const {
     maybe(progress.last_enqueued);
     maybe(progress.last_started);
     maybe(progress.last_completed);
+    add(progress.limit ? 1 : 0);
+    if (progress.limit) add(static_cast<std::uint64_t>(progress.limit->timeout));
+    if (progress.limit) add(progress.limit->since);
   }
   for (std::size_t slot = 0; slot < r.comms.size(); ++slot) {
     // A position that does not follow from the member list is told apart.
@@ -251,6 +254,9 @@ void Writer::join_lines(const RankRecord& record) {
     if (progress.last_enqueued) text += fmt::format(" enqueued={}", *progress.last_enqueued);
     if (progress.last_started) text += fmt::format(" started={}", *progress.last_started);
     if (progress.last_completed) text += fmt::format(" completed={}", *progress.last_completed);
+    if (progress.limit) {
+      text += fmt::format(" timeout={} since={}", ops_duration(progress.limit->timeout), progress.limit->since);
+    }
     const std::uint32_t position = slot < record.comm_rank.size() ? record.comm_rank[slot] : RankRecord::kNoPosition;
     const auto derived = position_of(record.comms[slot], record.rank->value);
     if (position != derived.value_or(RankRecord::kNoPosition) && position != RankRecord::kNoPosition) {

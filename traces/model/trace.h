@@ -130,11 +130,20 @@ class OpCursor {
   std::vector<Active> active_;
 };
 
-// Counters that a process gave for one communicator (PyTorch's pg_status). Absent is unknown; "none yet" is 0.
+// How long the latest collectives of one communicator may take, and the sequence number from which on all that are
+// recorded say so: programs shorten the limit once the first step is done.
+struct CallLimit {
+  Nanos timeout = 0;
+  std::uint32_t since = 0;
+};
+
+// What a process gave for one communicator: counters (PyTorch's pg_status) and its time-out (timeout_ms). Absent is
+// unknown; "none yet" is 0.
 struct CommProgress {
   std::optional<std::uint64_t> last_enqueued;
   std::optional<std::uint64_t> last_started;
   std::optional<std::uint64_t> last_completed;
+  std::optional<CallLimit> limit;
 };
 
 // One process's record: a dump of one rank, a rank of an ops file, one process in a log.

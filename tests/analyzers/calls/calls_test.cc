@@ -216,6 +216,52 @@ TEST(CallsThatAreOver, hold_nobody_up_unless_a_log_says_so) {
   }
 }
 
+// Limits as recorders hold them, and who is told to have an unlike one ("": nobody).
+struct LimitCase {
+  const char* name;
+  const char* limits;
+  const char* last;  // the last calls
+  const char* ranks;
+};
+
+TEST(Limits, of_one_call_must_be_the_same_on_all_ranks) {
+  const LimitCase cases[] = {
+      {"one rank gives up early", "0-2 in pg0 timeout=600s since=1\n3 in pg0 timeout=30s since=1\n", "", "3"},
+      {"two equal sides", "0-1 in pg0 timeout=600s since=1\n2-3 in pg0 timeout=30s since=1\n", "", "0-3"},
+      {"all alike", "0-3 in pg0 timeout=600s since=1\n", "", ""},
+      {"rings that start at different calls", "0-1 in pg0 timeout=60s since=1\n2-3 in pg0 timeout=60s since=2\n", "",
+       ""},
+      {"one recorder holds none", "0-2 in pg0 timeout=600s since=1\n", "", ""},
+      {"shortened after the first step, where rank 3 is not yet",
+       "0-2 in pg0 timeout=60s since=3\n3 in pg0 timeout=600s since=1\n",
+       "0-2 all_gather f32 8 pg0 seq=3 [scheduled]\n", ""},
+      {"shortened after the first step, but not on rank 3",
+       "0-2 in pg0 timeout=60s since=3\n3 in pg0 timeout=600s since=1\n",
+       "0-3 all_gather f32 8 pg0 seq=3 [scheduled]\n", "3"},
+      {"the world's and a group's", "0-3 in pg0 timeout=60s since=1\n0-3 in tp timeout=30s since=1\n", "", ""},
+      {"rank 2 in both groups",
+       "0,1,3 in pg0 timeout=60s since=1\n2 in pg0 timeout=9s since=1\n0,1,3 in tp timeout=60s since=1\n"
+       "2 in tp timeout=9s since=1\n",
+       "", "2"},
+  };
+  for (const LimitCase& c : cases) {
+    SCOPED_TRACE(c.name);
+    const Evidence evidence = testing::evidence_of(
+        std::string("world 4\npg tp = 0-3\n0-3 record snapshot part\n") + c.limits +
+        "0-3 all_reduce f32 8 pg0 seq=1 [completed]\n0-3 all_reduce f32 8 tp seq=1 [completed]\n"
+        "0-3 all_reduce f32 8 pg0 seq=2 [completed]\n" +
+        c.last);
+    std::string ranks;
+    for (const Finding& f : analyzers::analyze(evidence)) {
+      if (f.code != "timeout-short") continue;
+      EXPECT_EQ(f.severity, Severity::warning);
+      EXPECT_FALSE(f.evidence.empty());
+      ranks += f.ranks.text();
+    }
+    EXPECT_EQ(ranks, c.ranks);
+  }
+}
+
 Finding finding(const char* code, Severity severity, RankSet ranks, RankSet victims = {}) {
   Finding f;
   f.code = code;

@@ -275,6 +275,39 @@ TEST(FlightRecorder, RingThatOverran) {
   EXPECT_FALSE(read_entries({dict(entry(0, 1, "nccl:all_reduce"))}).trace.ranks.front().head_lost);
 }
 
+// The limits of successive collectives, in milliseconds, and what the record holds of them.
+TEST(FlightRecorder, TimeOuts) {
+  struct Case {
+    std::vector<Value> limits;
+    std::optional<Nanos> timeout;
+    std::uint32_t since;
+  };
+  const Case cases[] = {
+      {{600'000, 600'000, 600'000}, 600'000'000'000, 1},
+      {{600'000, 600'000, 30'000}, 30'000'000'000, 3},
+      {{600'000, 30'000, 30'000}, 30'000'000'000, 2},
+      {{600'000, Value(), 600'000}, 600'000'000'000, 3},
+      {{600'000, 600'000, 0}, std::nullopt, 0},
+      {{600'000, std::int64_t{9'223'372'036'854'775'807}}, std::nullopt, 0},  // no number of nanoseconds
+      {{"600000"}, std::nullopt, 0},
+  };
+  for (const Case& c : cases) {
+    List entries;
+    for (std::size_t i = 0; i < c.limits.size(); ++i) {
+      const auto number = static_cast<std::int64_t>(i);
+      entries.push_back(dict(entry(number, number + 1, "nccl:all_reduce", {{"timeout_ms", c.limits[i]}})));
+    }
+    for (const std::string& bytes : {json(dict(dump("[0, 1]", entries))), torch_pickle(dict(dump("[0, 1]", entries)))}) {
+      const Evidence evidence = read_dump(bytes);
+      const std::optional<CallLimit>& limit = evidence.trace.ranks.front().progress.front().limit;
+      ASSERT_EQ(limit.has_value(), c.timeout.has_value());
+      if (!limit) continue;
+      EXPECT_EQ(limit->timeout, *c.timeout);
+      EXPECT_EQ(limit->since, c.since);
+    }
+  }
+}
+
 TEST(FlightRecorder, MemberListsInAllSpellings) {
   for (const char* ranks : {"[0, 1, 2]", "[0,1,2]", "0,1,2", " [ 0 , 1 , 2 ] "}) {
     EXPECT_THAT(group_texts(read_entries({}, ranks)), ElementsAre("0 default_pg [0,1,2] position 0 progress 7/0/6"))

@@ -255,7 +255,7 @@ TEST(OpsReader, what_a_recorder_adds) {
       "absent 1,3\n"
       "pg tp = ? size=2 desc=\"tensor parallel\" synthesized\n"
       "0 record snapshot head_lost timing=off host=node-a pid=12 backend=nccl library=2.21.5\n"
-      "0 in tp enqueued=9 started=8 completed=7 pos=1\n"
+      "0 in tp enqueued=9 started=8 completed=7 timeout=90s since=4 pos=1\n"
       "0 barrier tp seq=9 [scheduled]\n");
   ASSERT_EQ(trace.ranks.size(), 2U);
   const RankRecord& record = trace.ranks[0];
@@ -270,6 +270,9 @@ TEST(OpsReader, what_a_recorder_adds) {
   EXPECT_EQ(record.comm_rank, std::vector<std::uint32_t>{1});
   EXPECT_EQ(record.progress[0].last_enqueued, 9U);
   EXPECT_EQ(record.progress[0].last_completed, 7U);
+  ASSERT_TRUE(record.progress[0].limit);
+  EXPECT_EQ(record.progress[0].limit->timeout, 90'000'000'000);
+  EXPECT_EQ(record.progress[0].limit->since, 4U);
   const Communicator& tp = trace.communicator(record.comms[0]);
   EXPECT_TRUE(tp.members.empty());
   EXPECT_EQ(tp.declared_size, 2U);

@@ -135,7 +135,8 @@ TEST(OpsWriter, reads_back_everything_the_notation_says) {
       "world 4\nabsent 1,3\npg tp = ? size=2 desc=\"tensor parallel\" synthesized\n"
       "0 record snapshot head_lost tail_lost guessed timing=off host=\"node a\" pid=12 attempt=2 backend=nccl "
       "library=2\n"
-      "0 in pg0 enqueued=3\n0 in tp enqueued=9 started=8 completed=7 pos=1\n"
+      "0 in pg0 enqueued=3 timeout=90s since=0\n0 in tp enqueued=9 started=8 completed=7 timeout=1500us since=7 "
+      "pos=1\n"
       "0 barrier tp seq=9 issue=1 start=2 end=3 [scheduled] [retired]\n2 record whole snapshot stream_ordered "
       "timing=on\n",
       "world 2\npg \"a = b # c\" = 0,1\npg async = 1,0\npg \"x\\\"y\\n\" = 0\n"
