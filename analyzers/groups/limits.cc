@@ -54,8 +54,7 @@ Finding limit_finding(const JobView& job, const GroupView& group, const Classes&
   f.confidence = Confidence::high;
   f.ranks = minority(classes);
   f.subjects = {"group " + group.label};
-  f.summary =
-      fmt::format("the time-out of group {} is not the same on all ranks: {}", group.label, describe(classes));
+  f.summary = fmt::format("the time-out of group {} is not the same on all ranks: {}", group.label, describe(classes));
   f.explanation =
       "By the recorders, for calls with the same sequence number. Whoever has the shortest limit gives up first and "
       "takes the job down, however long the others would have waited.\n";

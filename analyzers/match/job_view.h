@@ -36,7 +36,7 @@ struct MemberView {
   // False: it may have made calls behind the last one known here. Its dump was cut, or is older than those of others,
   // or its ring lost all calls of this group, or it knows the group by another member list.
   bool reach_known = true;
-  std::optional<CallLimit> limit;  // how long its latest collectives may take
+  std::optional<CallLimit> limit;            // how long its latest collectives may take
   std::optional<std::uint64_t> first_known;  // calls before it may be lost; absent: no call known
 
   const Call* call_at(std::uint64_t seq) const;  // null: not retained or not reached

@@ -246,11 +246,11 @@ TEST(Limits, of_one_call_must_be_the_same_on_all_ranks) {
   };
   for (const LimitCase& c : cases) {
     SCOPED_TRACE(c.name);
-    const Evidence evidence = testing::evidence_of(
-        std::string("world 4\npg tp = 0-3\n0-3 record snapshot part\n") + c.limits +
-        "0-3 all_reduce f32 8 pg0 seq=1 [completed]\n0-3 all_reduce f32 8 tp seq=1 [completed]\n"
-        "0-3 all_reduce f32 8 pg0 seq=2 [completed]\n" +
-        c.last);
+    const Evidence evidence =
+        testing::evidence_of(std::string("world 4\npg tp = 0-3\n0-3 record snapshot part\n") + c.limits +
+                             "0-3 all_reduce f32 8 pg0 seq=1 [completed]\n0-3 all_reduce f32 8 tp seq=1 [completed]\n"
+                             "0-3 all_reduce f32 8 pg0 seq=2 [completed]\n" +
+                             c.last);
     std::string ranks;
     for (const Finding& f : analyzers::analyze(evidence)) {
       if (f.code != "timeout-short") continue;

@@ -297,7 +297,8 @@ TEST(FlightRecorder, TimeOuts) {
       const auto number = static_cast<std::int64_t>(i);
       entries.push_back(dict(entry(number, number + 1, "nccl:all_reduce", {{"timeout_ms", c.limits[i]}})));
     }
-    for (const std::string& bytes : {json(dict(dump("[0, 1]", entries))), torch_pickle(dict(dump("[0, 1]", entries)))}) {
+    for (const std::string& bytes :
+         {json(dict(dump("[0, 1]", entries))), torch_pickle(dict(dump("[0, 1]", entries)))}) {
       const Evidence evidence = read_dump(bytes);
       const std::optional<CallLimit>& limit = evidence.trace.ranks.front().progress.front().limit;
       ASSERT_EQ(limit.has_value(), c.timeout.has_value());
