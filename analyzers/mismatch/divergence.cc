@@ -27,28 +27,26 @@ class GroupScan {
       : job_(job), keys_(keys), group_(job.groups[group]), group_index_(group) {}
 
   std::optional<Divergence> run() {
-    std::uint64_t first = UINT64_MAX, last = 0;
-    for (const MemberView& member : group_.members) {
-      if (member.calls.empty()) continue;
-      first = std::min<std::uint64_t>(first, member.calls.front().seq);
-      last = std::max<std::uint64_t>(last, member.calls.back().seq);
-    }
-    // By position in the longest list, not by counting up: sequence numbers of hostile input may be far apart.
-    for (const std::uint32_t seq : all_seqs(first, last)) {
-      if (differs(seq)) {
-        Divergence divergence = describe(seq);
-        if (divergence.sides.size() > 1 && !may_be_uneven(divergence)) return divergence;
-      }
+    for (const auto& [seq, members] : differing_calls()) {
+      std::optional<Divergence> divergence = describe(seq, members);
+      if (divergence) return divergence;
     }
     return std::nullopt;
   }
 
  private:
-  std::vector<std::uint32_t> all_seqs(std::uint64_t first, std::uint64_t last) const {
+  // The sequence numbers of all calls, ascending. Not by counting up: those of hostile input may be far apart.
+  std::vector<std::uint32_t> all_seqs() const {
+    std::uint64_t first = UINT64_MAX, last = 0;
+    std::size_t calls = 0;
+    for (const MemberView& member : group_.members) {
+      if (member.calls.empty()) continue;
+      first = std::min<std::uint64_t>(first, member.calls.front().seq);
+      last = std::max<std::uint64_t>(last, member.calls.back().seq);
+      calls += member.calls.size();
+    }
     std::vector<std::uint32_t> seqs;
     if (first > last) return seqs;
-    std::size_t calls = 0;
-    for (const MemberView& member : group_.members) calls += member.calls.size();
     if (last - first < calls + 1024) {
       for (std::uint64_t seq = first; seq <= last; ++seq) seqs.push_back(static_cast<std::uint32_t>(seq));
       return seqs;
@@ -60,25 +58,67 @@ class GroupScan {
     return {sparse.begin(), sparse.end()};
   }
 
-  bool differs(std::uint32_t seq) const {
-    std::optional<std::uint64_t> common;
-    for (const MemberView& member : group_.members) {
-      const Call* call = member.call_at(seq);
-      if (!call) continue;
-      const std::uint64_t key = keys_.key(member, *call);
-      if (common && *common != key) return true;
-      common = key;
+  // Visits each call once, however many members the group has: `visit(index into seqs, member, call)`.
+  template <typename Visit>
+  void for_each_call(const std::vector<std::uint32_t>& seqs, Visit visit) const {
+    const bool dense = !seqs.empty() && seqs.back() - seqs.front() + std::size_t{1} == seqs.size();
+    for (std::uint32_t i = 0; i < group_.members.size(); ++i) {
+      for (const Call& call : group_.members[i].calls) {
+        const auto at = dense ? static_cast<std::ptrdiff_t>(call.seq - seqs.front())
+                              : std::lower_bound(seqs.begin(), seqs.end(), call.seq) - seqs.begin();
+        visit(static_cast<std::size_t>(at), i, call);
+      }
     }
-    return false;
   }
 
-  Divergence describe(std::uint32_t seq) {
+  struct CallsAt {
+    std::uint32_t seq;
+    std::vector<std::uint32_t> members;  // all that made a call with this number
+  };
+
+  // The sequence numbers at which calls are not all of one key, ascending.
+  std::vector<CallsAt> differing_calls() const {
+    const std::vector<std::uint32_t> seqs = all_seqs();
+    constexpr std::uint32_t kNone = 0xffffffff;
+    enum class Seen : std::uint8_t { nothing, one_key, several };
+    std::vector<std::uint64_t> keys(seqs.size());
+    std::vector<Seen> seen(seqs.size(), Seen::nothing);
+    for_each_call(seqs, [&](std::size_t at, std::uint32_t i, const Call& call) {
+      const std::uint64_t key = keys_.key(group_.members[i], call);
+      if (seen[at] == Seen::nothing) {
+        keys[at] = key;
+        seen[at] = Seen::one_key;
+      } else if (keys[at] != key) {
+        seen[at] = Seen::several;
+      }
+    });
+    std::vector<CallsAt> differing;
+    std::vector<std::uint32_t> place(seqs.size(), kNone);
+    for (std::size_t at = 0; at < seqs.size(); ++at) {
+      if (seen[at] != Seen::several) continue;
+      place[at] = static_cast<std::uint32_t>(differing.size());
+      differing.push_back({seqs[at], {}});
+    }
+    if (differing.empty()) return differing;
+    for_each_call(seqs, [&](std::size_t at, std::uint32_t i, const Call&) {
+      if (place[at] != kNone) differing[place[at]].members.push_back(i);
+    });
+    return differing;
+  }
+
+  // Absent: the calls may differ by right.
+  std::optional<Divergence> describe(std::uint32_t seq, const std::vector<std::uint32_t>& members) {
     Divergence d;
     d.group = group_index_;
     d.seq = seq;
-    d.sides = sides_at(seq);
-    if (d.sides.size() < 2) return d;
-    d.has_majority = d.sides[0].size() > d.sides[1].size();
+    d.sides = sides_at(seq, members);
+    if (d.sides.size() < 2) return std::nullopt;
+    std::size_t voices = 0;  // a call that is on no side has none
+    for (const auto& side : d.sides) voices += side.size();
+    d.has_majority = 2 * d.sides[0].size() > voices;
+    d.end = end_of(seq, members);
+    if (may_be_uneven(d)) return std::nullopt;
+    if (over_by_time_out(seq, members)) d.timed_out = ranks_that_timed_out(*job_.evidence);
     classify(d);
     return d;
   }
@@ -86,13 +126,13 @@ class GroupScan {
   // Members with calls that certainly agree share a key. Keys that differ in nothing that both recorded may be one
   // side; that is not transitive: a call whose size was not recorded agrees with 10 and with 20. So all calls of a side
   // agree with each other, and a call that would fit several sides is on none.
-  std::vector<std::vector<std::uint32_t>> sides_at(std::uint32_t seq) const {
+  std::vector<std::vector<std::uint32_t>> sides_at(std::uint32_t seq, const std::vector<std::uint32_t>& members) const {
     std::map<std::uint64_t, std::vector<std::uint32_t>> by_key;
-    for (std::uint32_t i = 0; i < group_.members.size(); ++i) {
-      if (const Call* call = group_.members[i].call_at(seq)) by_key[keys_.key(group_.members[i], *call)].push_back(i);
+    for (const std::uint32_t i : members) {
+      by_key[keys_.key(group_.members[i], *group_.members[i].call_at(seq))].push_back(i);
     }
     std::vector<std::vector<std::uint32_t>> same_key;
-    for (auto& [key, members] : by_key) same_key.push_back(std::move(members));
+    for (auto& [key, alike] : by_key) same_key.push_back(std::move(alike));
     std::vector<std::vector<std::uint32_t>> sides = merged(seq, std::move(same_key));
     for (auto& side : sides) std::sort(side.begin(), side.end());
     std::sort(sides.begin(), sides.end(), [](const auto& a, const auto& b) {
@@ -141,7 +181,9 @@ class GroupScan {
   bool may_be_uneven(const Divergence& d) const {
     const MemberView& member = group_.members[d.sides[0].front()];
     const OpKind kind = job_.trace->signature(member.program->signature(member.call_at(d.seq)->row)).kind;
-    return d.field == Field::count && kind == OpKind::all_to_all && (d.end != CallsEnd::open || !d.has_majority);
+    if (kind != OpKind::all_to_all || (d.end == CallsEnd::open && d.has_majority)) return false;
+    const auto [reference, odd] = speakers(d);
+    return difference_at(d.seq, reference, odd) == Field::count;
   }
 
   Field difference_at(std::uint32_t seq, std::uint32_t a, std::uint32_t b) const {
@@ -186,8 +228,8 @@ class GroupScan {
   bool unique_to(const std::vector<std::uint32_t>& side, std::uint32_t seq, std::size_t length) const;
   bool alone(const Divergence& d) const;
   bool sizes_far_apart(const Divergence& d) const;
-  CallsEnd end_of(std::uint32_t seq) const;
-  bool over_by_time_out(std::uint32_t seq) const;
+  CallsEnd end_of(std::uint32_t seq, const std::vector<std::uint32_t>& members) const;
+  bool over_by_time_out(std::uint32_t seq, const std::vector<std::uint32_t>& members) const;
 
   const JobView& job_;
   const CallKeys& keys_;
@@ -249,21 +291,20 @@ bool GroupScan::sizes_far_apart(const Divergence& d) const {
   return high / 2 > low;
 }
 
-CallsEnd GroupScan::end_of(std::uint32_t seq) const {
+CallsEnd GroupScan::end_of(std::uint32_t seq, const std::vector<std::uint32_t>& members) const {
   CallsEnd end = CallsEnd::completed;
-  for (const MemberView& member : group_.members) {
-    const Call* call = member.call_at(seq);
-    if (!call) continue;
-    if (!member.record->snapshot || !member.completed(*call)) return CallsEnd::open;
+  for (const std::uint32_t i : members) {
+    const MemberView& member = group_.members[i];
+    if (!member.record->snapshot || !member.completed(*member.call_at(seq))) return CallsEnd::open;
     if (only_tells_over(*member.record)) end = CallsEnd::over;
   }
   return end;
 }
 
-bool GroupScan::over_by_time_out(std::uint32_t seq) const {
-  return std::any_of(group_.members.begin(), group_.members.end(), [&](const MemberView& member) {
-    const Call* call = member.call_at(seq);
-    return call && member.completed(*call) && only_tells_over(*member.record);
+bool GroupScan::over_by_time_out(std::uint32_t seq, const std::vector<std::uint32_t>& members) const {
+  return std::any_of(members.begin(), members.end(), [&](std::uint32_t i) {
+    const MemberView& member = group_.members[i];
+    return only_tells_over(*member.record) && member.completed(*member.call_at(seq));
   });
 }
 
@@ -347,8 +388,6 @@ void GroupScan::classify(Divergence& d) {
     d.edit.kind = Edit::Kind::extra;
   }
   d.field = difference_at(d.seq, reference_index, odd_index);
-  d.end = end_of(d.seq);
-  if (over_by_time_out(d.seq)) d.timed_out = ranks_that_timed_out(*job_.evidence);
   d.code = code_of(d, odd, reference);
   if (!d.has_majority && d.edit.kind == Edit::Kind::skip) {
     std::swap(d.sides[0], d.sides[1]);

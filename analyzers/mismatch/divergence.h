@@ -24,11 +24,11 @@ struct Divergence {
   std::uint32_t seq = 0;
   // Members (indices into GroupView::members) that made one and the same call, the largest side first.
   std::vector<std::vector<std::uint32_t>> sides;
-  bool has_majority = false;  // sides[0] is larger than every other side
+  bool has_majority = false;  // sides[0] holds more than half of the members on any side
   Field field = Field::none;  // what differs between the reference and the odd side
   Edit edit;
   std::string code;  // of findings.md
-  RankSet culprits;  // the odd ranks; all when no side is larger
+  RankSet culprits;  // the odd ranks; all where no side has a majority
   CallsEnd end = CallsEnd::open;
   // By the logs, where a recorder that tells no success from a time-out shows a call of these as over: such a call may
   // be over because it was given up.

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <numeric>
 
-
 namespace ddx::analyzers {
 namespace {
 
@@ -158,7 +157,7 @@ std::string why_of(const JobView& job, const Divergence& d, const Words& w) {
     case Edit::Kind::none: text += "No single change of one list makes the rest agree.\n"; break;
   }
   if (!d.has_majority && d.culprits.size() > 1)
-    text += "No side is larger, so no side is right by majority: both are named.\n";
+    text += "No side holds more than half of the ranks, so none is right by majority: all are named.\n";
   if (d.code == "rank-skipped" || d.code == "shifted" || d.code == "uneven-steps") {
     text += fmt::format(
         "Calls before seq {} matched by shape only: if equal calls precede it, the first real difference may "

@@ -177,6 +177,18 @@ TEST(SizeNotRecorded, is_on_no_side) {
   expect(of_programs("world 3\n0 all_reduce f32 ?\n1,2 all_reduce f32 10\n"), "", "");
 }
 
+// Two that happen to agree are no majority among many that all differ; of three sizes one that most ranks have is.
+TEST(ManySizes, need_more_than_half_for_a_majority) {
+  expect(of_programs("world 6\n0,1 all_reduce f32 1\n2 all_reduce f32 2\n3 all_reduce f32 3\n4 all_reduce f32 4\n"
+                     "5 all_reduce f32 5\n"),
+         "mismatch-size", "0-5", Confidence::medium);
+  expect(of_programs("world 6\n0-3 all_reduce f32 1\n4 all_reduce f32 2\n5 all_reduce f32 3\n"), "mismatch-size",
+         "4,5");
+  // What each sends to each other may differ by right, though two send the same much: nobody is blamed.
+  expect(of_programs("world 4\n0,1 all_to_all f32 4\n2 all_to_all f32 8\n3 all_to_all f32 12\n0-3 barrier\n"),
+         "stuck-in-collective", "none", Confidence::low);
+}
+
 // Rounds before show that the gather of 102 follows that of 101: who makes it in its place has left one out. A size
 // that no round has seen is just wrong.
 TEST(LastCallOfAnotherSize, is_told_by_the_rounds_before) {
