@@ -83,14 +83,13 @@ std::optional<RankId> ProcessTable::rank_of(const LogEvent& event) const {
 }
 
 std::string file_name(const Evidence& evidence, const LogEvent& event) {
-  if (event.input.value >= evidence.inputs.size()) return "log";
-  const std::string& path = evidence.inputs[event.input.value].path;
-  return path.substr(path.find_last_of('/') + 1);
+  const std::string path = evidence.path(event.input);
+  return path.empty() ? "log" : path.substr(path.find_last_of('/') + 1);
 }
 
 EvidenceLine line_of(const Evidence& evidence, const LogEvent& event) {
   EvidenceLine line;
-  if (event.input.value < evidence.inputs.size()) line.path = evidence.inputs[event.input.value].path;
+  line.path = evidence.path(event.input);
   if (event.line > 0) line.line = event.line;
   line.text = event.text;
   return line;

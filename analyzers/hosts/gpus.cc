@@ -57,8 +57,7 @@ bool word_in(const std::string& text, const std::string& word) {
 // The host that the kernel's log is of: as its lines say, else one that its path names.
 std::string host_of(const Evidence& evidence, const LogEvent& event, const std::vector<CommInfo>& comms) {
   if (!event.host.empty()) return event.host;
-  if (event.input.value >= evidence.inputs.size()) return {};
-  const std::string& path = evidence.inputs[event.input.value].path;
+  const std::string path = evidence.path(event.input);
   std::set<std::string> named;
   for (const CommInfo& comm : comms) {
     for (const CommMember& member : comm.members) {

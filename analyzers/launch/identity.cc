@@ -309,11 +309,6 @@ bool one_process(const Evidence& evidence, const RankRecord& a, const RankRecord
   return !timed;
 }
 
-std::string path_of(const Evidence& evidence, const RankRecord& record) {
-  if (!record.input || record.input->value >= evidence.inputs.size()) return "?";
-  return evidence.inputs[record.input->value].path;
-}
-
 using Records = std::map<RankId, std::vector<const RankRecord*>>;
 
 // As many dumps as the world has ranks, but numbered 0..W/n-1 n times over, each time in a folder of its own: the names
@@ -329,7 +324,7 @@ std::optional<Finding> numbered_on_each_node(const Evidence& evidence, const Rec
   for (const auto& [rank, own] : records) {
     std::set<std::string> folders;
     for (const RankRecord* record : own) {
-      const std::string path = path_of(evidence, *record);
+      const std::string path = evidence.path(record->input);
       folders.insert(path.substr(0, path.find_last_of('/')));
       if (rank.value == 0 && finding.evidence.size() < kMostTold)
         finding.evidence.push_back({path, std::nullopt, "a dump of rank 0 by its name"});
@@ -369,11 +364,11 @@ std::optional<Finding> two_dumps(const Evidence& evidence) {
         continue;
       }
       finding.ranks.insert(rank);
-      claims.push_back(fmt::format("{} and {}", path_of(evidence, *own[i - 1]), path_of(evidence, *own[i])));
+      claims.push_back(fmt::format("{} and {}", evidence.path(own[i - 1]->input), evidence.path(own[i]->input)));
       finding.evidence.push_back(
-          {path_of(evidence, *own[i - 1]), std::nullopt, fmt::format("a dump of rank {}", rank.value)});
+          {evidence.path(own[i - 1]->input), std::nullopt, fmt::format("a dump of rank {}", rank.value)});
       finding.evidence.push_back(
-          {path_of(evidence, *own[i]), std::nullopt, fmt::format("another dump of rank {}", rank.value)});
+          {evidence.path(own[i]->input), std::nullopt, fmt::format("another dump of rank {}", rank.value)});
     }
   }
   if (finding.ranks.empty()) return std::nullopt;
@@ -417,7 +412,7 @@ std::optional<Finding> dumps_disagree(const Evidence& evidence) {
   for (const RankRecord& record : evidence.trace.ranks) {
     if (!record.snapshot || !record.rank || !finding.ranks.contains(*record.rank)) continue;
     if (finding.evidence.size() >= 2 * kMostTold) break;
-    finding.evidence.push_back({path_of(evidence, record), std::nullopt, fmt::format("rank {}", record.rank->value)});
+    finding.evidence.push_back({evidence.path(record.input), std::nullopt, fmt::format("rank {}", record.rank->value)});
   }
   return finding;
 }

@@ -51,7 +51,7 @@ std::string place_text(const HostStack& stack) {
 
 EvidenceLine stack_evidence(const Evidence& evidence, const RankStack& seen) {
   EvidenceLine line;
-  if (seen.event->input.value < evidence.inputs.size()) line.path = evidence.inputs[seen.event->input.value].path;
+  line.path = evidence.path(seen.event->input);
   if (seen.event->line > 0) line.line = seen.event->line;
   line.text = fmt::format("rank {}'s main thread {} {}", seen.rank.value,
                           seen.stack->timed_out ? "timed out in" : "is in", place_text(*seen.stack));

@@ -419,9 +419,7 @@ std::string call_site_text(const JobView& job, const MemberView& member, std::ui
 
 EvidenceLine call_evidence(const JobView& job, const GroupView& group, const MemberView& member, std::uint32_t row) {
   EvidenceLine line;
-  if (member.record->input && member.record->input->value < job.evidence->inputs.size()) {
-    line.path = job.evidence->inputs[member.record->input->value].path;
-  }
+  line.path = job.evidence->path(member.record->input);
   line.text = fmt::format("rank {}: {} (group {}", member.rank.value, describe_call(job, member, row), group.label);
   if (const auto seq = member.program->seq(row)) line.text += fmt::format(", seq {}", *seq);
   line.text += ")";

@@ -23,8 +23,7 @@ std::optional<std::uint32_t> attempt_of_path(std::string_view path) {
 
 std::optional<std::uint32_t> attempt_of(const Evidence& evidence, const RankRecord& record) {
   if (record.attempt) return record.attempt;
-  if (!record.input || record.input->value >= evidence.inputs.size()) return std::nullopt;
-  return attempt_of_path(evidence.inputs[record.input->value].path);
+  return attempt_of_path(evidence.path(record.input));
 }
 
 std::vector<bool> of_earlier_attempts(const Evidence& evidence) {

@@ -7,10 +7,6 @@
 namespace ddx::analyzers {
 namespace {
 
-std::string path_of(const Evidence& evidence, const RankRecord& record) {
-  return record.input && record.input->value < evidence.inputs.size() ? evidence.inputs[record.input->value].path : "";
-}
-
 std::optional<Finding> empty_trace(const Evidence& evidence) {
   std::size_t dumps = 0;
   for (const RankRecord& record : evidence.trace.ranks) {
@@ -25,7 +21,7 @@ std::optional<Finding> empty_trace(const Evidence& evidence) {
   f.summary = fmt::format("{} dump{} hold no call at all: there is nothing to compare", dumps, dumps == 1 ? "" : "s");
   f.explanation =
       "The recorder was on, and no collective was made before the dump, or it ran with a buffer of no entries.\n";
-  f.evidence.push_back({path_of(evidence, evidence.trace.ranks.front()), std::nullopt, "no entries"});
+  f.evidence.push_back({evidence.path(evidence.trace.ranks.front().input), std::nullopt, "no entries"});
   f.advice =
       "Set TORCH_FR_BUFFER_SIZE (older: TORCH_NCCL_TRACE_BUFFER_SIZE) to 2000 or more, and dump while the job hangs.";
   return f;
@@ -38,7 +34,7 @@ std::optional<Finding> no_rank(const Evidence& evidence) {
     if (record.rank || !record.snapshot) continue;
     ++records;
     if (f.evidence.size() < 3)
-      f.evidence.push_back({path_of(evidence, record), std::nullopt, "no rank in the file's name"});
+      f.evidence.push_back({evidence.path(record.input), std::nullopt, "no rank in the file's name"});
   }
   if (records == 0) return std::nullopt;
   f.code = "trace-no-rank";
@@ -97,7 +93,7 @@ std::optional<Finding> time_skew(const Evidence& evidence) {
       if (!backwards) continue;
       if (bad++ == 0) {
         f.evidence.push_back(
-            {path_of(evidence, record), std::nullopt, fmt::format("entry {} ends before it begins", row)});
+            {evidence.path(record.input), std::nullopt, fmt::format("entry {} ends before it begins", row)});
       }
     }
   }

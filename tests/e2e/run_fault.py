@@ -25,8 +25,9 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 JOB_LIMIT_S = 120
 # Where a rank dies, torchrun ends the others at once unless it looks more seldom; jobs whose survivors are to leave
-# their dumps are looked at so seldom. (Under a scheduler that waits for a time-out it is the same.)
-SLOW_MONITOR_S = 15
+# their dumps are looked at so seldom: on a busy machine a job needs 15 s to begin. (Under a scheduler that waits for a
+# time-out it is the same.)
+SLOW_MONITOR_S = 30
 SLOW_MONITOR = ("raises", "killed", "size", "dtype")
 
 

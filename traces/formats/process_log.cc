@@ -161,7 +161,6 @@ void open_traceback(const LogLine& line, std::size_t at, ProcessSource& source) 
   if (const auto told = rest_after(line.body.substr(at), "(RANK ")) source.told_rank = rank_at(*told);
   if (!line.rank_is_task) source.writer = line.rank;
   source.in_traceback = true;
-  source.traceback_line = line.number;
   source.last_was_indented = false;
 }
 

@@ -17,7 +17,6 @@ namespace ddx::formats {
 struct ProcessSource {
   // A traceback being read.
   bool in_traceback = false;
-  std::uint64_t traceback_line = 0;
   unsigned traceback_lines = 0;
   bool last_was_indented = false;
   bool ignore_traceback = false;      // "Exception ignored in": it ended nothing

@@ -4,6 +4,10 @@
 
 namespace ddx {
 
+std::string Evidence::path(std::optional<InputId> input) const {
+  return input && input->value < inputs.size() ? inputs[input->value].path : "";
+}
+
 void Evidence::merge(Evidence&& other) {
   const auto shift = static_cast<std::uint32_t>(inputs.size());
   for (Input& input : other.inputs) inputs.push_back(std::move(input));

@@ -28,6 +28,9 @@ struct Evidence {
   std::vector<LogEvent> events;  // by input, then line
   Diagnostics diagnostics;
 
+  // The path of an input; empty where it is not known.
+  std::string path(std::optional<InputId> input) const;
+
   // Appends all of `other`, its ids rewritten.
   void merge(Evidence&& other);
 };
