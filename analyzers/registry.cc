@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "analyzers/analyzer.h"
 #include "analyzers/checker/checker.h"
 #include "analyzers/hosts/hosts.h"
@@ -44,7 +46,13 @@ std::vector<Finding> analyze(const Evidence& evidence) {
   for (const Analyzer& analyzer : analyzers()) {
     for (Finding& finding : analyzer.run(evidence)) findings.push_back(std::move(finding));
   }
-  return settle(std::move(findings));
+  findings = settle(std::move(findings));
+  const bool concluded = std::any_of(findings.begin(), findings.end(), [](const Finding& f) {
+    return f.severity != Severity::info || f.code == "no-fault" || f.code == "inconclusive";
+  });
+  if (concluded) return findings;
+  if (auto ends = judge_unexplained_ends(evidence)) findings.insert(findings.begin(), std::move(*ends));
+  return findings;
 }
 
 }  // namespace ddx::analyzers

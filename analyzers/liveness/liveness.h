@@ -1,6 +1,7 @@
 // Liveness as logs show it: which process ended first, who is silent, and what PyTorch's watchdog lines say.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "base/finding.h"
@@ -12,6 +13,10 @@ namespace ddx::analyzers {
 // `dead-rank`: the first end of a process that is not itself the consequence of another. `inconclusive` where all ends
 // only report that a peer went away.
 std::vector<Finding> judge_process_ends(const Evidence& evidence);
+
+// `inconclusive`: processes of the last attempt ended, all because of something that is not shown. For evidence from
+// which nobody else draws a conclusion: a job that died is not clean.
+std::optional<Finding> judge_unexplained_ends(const Evidence& evidence);
 
 // `evidence-missing` for dump sets with holes, `lagging-rank` for a log that fell silent long before the time-outs.
 std::vector<Finding> judge_absence(const Evidence& evidence);

@@ -7,6 +7,7 @@
 #include <set>
 #include <tuple>
 
+#include "analyzers/liveness/ends.h"
 #include "analyzers/liveness/exit_meaning.h"
 #include "analyzers/liveness/liveness.h"
 #include "analyzers/log_view.h"
@@ -15,327 +16,7 @@ namespace ddx::analyzers {
 namespace {
 
 constexpr Nanos kSameMoment = 5 * kSecond;  // ends of one kind this close together have one cause
-constexpr Nanos kGrace = 20 * kSecond;      // a launcher that asked a process to stop kills it after about 30 s
 constexpr std::size_t kMostEnds = 4;        // spelled out in one explanation
-
-struct End {
-  const LogEvent* event = nullptr;
-  std::optional<RankId> rank;
-  std::string what;  // "raised KeyError: 'x' (train.py:565)": follows the name of the rank
-  std::string kind;  // equal for ends of one kind: the exception's type, the signal
-  std::uint32_t attempt = 0;
-  std::optional<std::int64_t> signal;
-  bool exception = false;          // of the user's program: the process itself said why
-  bool weak = false;               // an exit code alone
-  bool perhaps_caught = false;     // its rank reports work after it
-  bool consequence = false;        // of another end, or of a hang
-  bool first_by_launcher = false;  // torchelastic's "first observed failure"
-  bool by_launcher = false;
-};
-
-std::string exception_type(const std::string& what) {
-  const std::string head = what.substr(0, what.find(':'));
-  return head.substr(0, head.find(' '));
-}
-
-bool received_another_size(std::string_view what) {
-  return contains_text(what, "size doesn't match expected size") || contains_text(what, "op.preamble.length");
-}
-
-// Errors that name another's fault, or have a judge of their own.
-bool tells_of_others(std::string_view what) {
-  static constexpr std::string_view kParts[] = {"store based barrier",
-                                                "detected mismatch between collectives",
-                                                "host not found",
-                                                "name or service not known",
-                                                "temporary failure in name resolution",
-                                                "childfailederror",
-                                                "keyboardinterrupt",
-                                                "signalexception",
-                                                "watchdog caught collective",
-                                                "systemexit: 0"};
-  return std::any_of(std::begin(kParts), std::end(kParts),
-                     [what](std::string_view part) { return contains_text(what, part); }) ||
-         received_another_size(what);
-}
-
-bool speaks_of_a_peer(std::string_view what) {
-  static constexpr std::string_view kParts[] = {"connection", "peer", "broken pipe", "socket", "remote"};
-  return std::any_of(std::begin(kParts), std::end(kParts),
-                     [what](std::string_view part) { return contains_text(what, part); });
-}
-
-End end_of(const LogEvent& event, const ProcessEnd& fact) {
-  End end;
-  end.event = &event;
-  end.signal = fact.signal;
-  end.consequence = fact.secondary || tells_of_others(fact.what) || speaks_of_nan(fact.what);
-  switch (fact.kind) {
-    case ProcessEnd::Kind::exception:
-      end.exception = true;
-      end.what = "raised " + (fact.what.empty() ? std::string("an exception") : fact.what);
-      end.kind = exception_type(fact.what);
-      break;
-    case ProcessEnd::Kind::oom_kill:
-      end.what = "was killed by the kernel, which was out of memory";
-      end.kind = "SIGKILL";
-      break;
-    case ProcessEnd::Kind::exit_code:
-      end.signal = signal_of_exit(fact.exit_code.value_or(1));
-      end.what = exit_text(fact.exit_code.value_or(1));
-      end.kind = end.what;
-      end.weak = !end.signal;
-      break;
-    case ProcessEnd::Kind::abort: end.signal = fact.signal.value_or(6); [[fallthrough]];
-    case ProcessEnd::Kind::signal:
-      end.kind = end.signal ? signal_text(*end.signal) : fact.what;
-      end.what = "crashed: " + (fact.what.empty() ? end.kind : fact.what);
-      if (end.signal == 9) end.what = "was killed: " + signal_text(9);
-      break;
-  }
-  if (!fact.call_site.empty()) end.what += fmt::format(" ({})", fact.call_site);
-  return end;
-}
-
-std::optional<std::int64_t> pid_in(const std::string& text) {
-  const auto at = text.find("PID ");
-  if (at == std::string::npos) return std::nullopt;
-  std::int64_t pid = 0;
-  std::size_t digits = 0;
-  for (std::size_t i = at + 4; i < text.size() && text[i] >= '0' && text[i] <= '9' && digits < 12; ++i, ++digits) {
-    pid = pid * 10 + (text[i] - '0');
-  }
-  return digits > 0 ? std::optional(pid) : std::nullopt;
-}
-
-End end_of(const LogEvent& event, const ElasticFailure& fact) {
-  End end;
-  end.event = &event;
-  end.rank = fact.rank;
-  end.by_launcher = true;
-  end.first_by_launcher = fact.root_cause;
-  const std::int64_t code = fact.exit_code.value_or(1);
-  end.signal = signal_of_exit(code);
-  end.what = end.signal == 9 ? "was killed: " + signal_text(9) : exit_text(code);
-  end.kind = end.signal ? signal_text(*end.signal) : end.what;
-  end.weak = !end.signal;
-  end.consequence = tells_of_others(fact.text);
-  return end;
-}
-
-// Lines that show that the process (or, in a file of all, the job) went on, and those of a new start.
-class Continuation {
- public:
-  explicit Continuation(const Evidence& evidence, const std::vector<std::uint32_t>& attempts) {
-    for (std::size_t i = 0; i < evidence.events.size(); ++i) {
-      const LogEvent& event = evidence.events[i];
-      if (std::holds_alternative<ProgressNotice>(event.fact)) {
-        if (event.rank) {
-          own_[{event.input, attempts[i], *event.rank}] = event.line;
-        } else {
-          nameless_[{event.input, attempts[i]}].push_back(event.line);
-        }
-      } else if (starts(event.fact)) {
-        starts_[event.input].push_back(event.line);
-      }
-    }
-  }
-
-  // An exception that somebody caught: the rank that raised it reports work later on. Lines without a rank may be of
-  // others, who can finish the step at hand but no more; so it takes several of them.
-  bool caught(const LogEvent& event, std::uint32_t attempt) const {
-    std::uint64_t until = 0;
-    if (event.rank) {
-      const auto own = own_.find({event.input, attempt, *event.rank});
-      if (own != own_.end()) until = own->second;
-    }
-    const auto lines = nameless_.find({event.input, attempt});
-    if (until <= event.line && lines != nameless_.end()) {
-      const auto first = std::upper_bound(lines->second.begin(), lines->second.end(), event.line);
-      const bool many = first != lines->second.end() && lines->second.back() - *first >= kSeveral;
-      if (many) until = lines->second.back();
-    }
-    if (until <= event.line) return false;
-    // A process that was started again reports work too.
-    const auto starts = starts_.find(event.input);
-    if (starts == starts_.end()) return true;
-    const auto next = std::upper_bound(starts->second.begin(), starts->second.end(), event.line);
-    return next == starts->second.end() || *next > until;
-  }
-
- private:
-  static constexpr std::uint64_t kSeveral = 10;
-
-  static bool starts(const LogFact& fact) {
-    return std::holds_alternative<CommInit>(fact) || std::holds_alternative<StoreBarrier>(fact) ||
-           std::holds_alternative<StoreJoin>(fact) || std::holds_alternative<LibraryVersion>(fact) ||
-           std::holds_alternative<AttemptStart>(fact);
-  }
-
-  std::map<std::tuple<InputId, std::uint32_t, RankId>, std::uint64_t> own_;  // the last line of progress
-  std::map<std::pair<InputId, std::uint32_t>, std::vector<std::uint64_t>> nameless_;
-  std::map<InputId, std::vector<std::uint64_t>> starts_;
-};
-
-std::vector<End> collect(const Evidence& evidence, const ProcessTable& processes) {
-  const std::vector<std::uint32_t> attempts = attempts_of(evidence);
-  // A line that another judge reads is not read here as well.
-  std::set<std::pair<InputId, std::uint64_t>> told;
-  for (const LogEvent& event : evidence.events) {
-    const bool ends = std::holds_alternative<ProcessEnd>(event.fact) ||
-                      std::holds_alternative<ElasticFailure>(event.fact) ||
-                      std::holds_alternative<LibraryVersion>(event.fact);  // which many exceptions end with
-    if (!ends && event.line > 0) told.insert({event.input, event.line});
-  }
-  const Continuation continuation(evidence, attempts);
-  std::vector<End> ends;
-  for (std::size_t i = 0; i < evidence.events.size(); ++i) {
-    const LogEvent& event = evidence.events[i];
-    End end;
-    if (const auto* process = std::get_if<ProcessEnd>(&event.fact)) {
-      if (process->kind == ProcessEnd::Kind::exit_code && process->exit_code == 0) continue;
-      end = end_of(event, *process);
-      end.perhaps_caught = end.exception && continuation.caught(event, attempts[i]);
-      if (told.count({event.input, event.line}) > 0) end.consequence = true;
-    } else if (const auto* failure = std::get_if<ElasticFailure>(&event.fact)) {
-      if (failure->exit_code == 0) continue;
-      end = end_of(event, *failure);
-      if (!end.rank) {
-        if (const auto pid = pid_in(failure->text)) end.rank = processes.rank_of(*pid);
-      }
-    } else {
-      continue;
-    }
-    if (!end.rank && !end.by_launcher) end.rank = processes.rank_of(event);
-    if (!end.rank && event.pid) end.rank = processes.rank_of(*event.pid);
-    end.attempt = attempts[i];
-    ends.push_back(std::move(end));
-  }
-  return ends;
-}
-
-// What the ends of one attempt are judged against.
-struct Setting {
-  std::vector<std::pair<RankId, const LogEvent*>> timeouts;  // sorted by rank
-  bool any_timeout = false;
-
-  bool timed_out(const std::optional<RankId>& rank) const {
-    if (!rank) return any_timeout;
-    const auto at =
-        std::lower_bound(timeouts.begin(), timeouts.end(), std::pair<RankId, const LogEvent*>{*rank, nullptr});
-    return at != timeouts.end() && at->first == *rank;
-  }
-  // The earliest time-outs, of two ranks: whether another rank's came before an end needs no more of them.
-  std::vector<std::pair<RankId, const LogEvent*>> earliest;
-
-  bool after_a_timeout(const End& end) const {
-    return std::any_of(earliest.begin(), earliest.end(), [&end](const auto& timeout) {
-      const auto between = elapsed(*timeout.second, *end.event);
-      return (!end.rank || timeout.first != *end.rank) && between && *between >= 0;
-    });
-  }
-  void find_earliest() {
-    for (int pass = 0; pass < 2; ++pass) {
-      const std::pair<RankId, const LogEvent*>* best = nullptr;
-      for (const auto& timeout : timeouts) {
-        if (!timeout.second->time || (!earliest.empty() && earliest.front().first == timeout.first)) continue;
-        if (best == nullptr || elapsed(*timeout.second, *best->second).value_or(0) > 0) best = &timeout;
-      }
-      if (best != nullptr) earliest.push_back(*best);
-    }
-  }
-};
-
-Setting setting_of(const Evidence& evidence, const std::vector<std::uint32_t>& attempts, std::uint32_t attempt) {
-  Setting setting;
-  for (std::size_t i = 0; i < evidence.events.size(); ++i) {
-    const LogEvent& event = evidence.events[i];
-    if (attempts[i] != attempt || !std::holds_alternative<WatchdogTimeout>(event.fact)) continue;
-    setting.any_timeout = true;
-    if (event.rank) setting.timeouts.emplace_back(*event.rank, &event);
-  }
-  std::sort(setting.timeouts.begin(), setting.timeouts.end());
-  setting.find_earliest();
-  return setting;
-}
-
-// A signal that ends a process from outside or by its own fault, not the launcher's request or the process's own abort.
-bool fatal_signal(const End& end) { return end.signal && *end.signal != 15 && *end.signal != 2 && *end.signal != 6; }
-
-// Whether the rank that the launcher saw end first said itself why, or was killed.
-bool first_is_explained(const std::vector<End>& ends) {
-  std::vector<RankId> first;
-  for (const End& end : ends) {
-    if (end.first_by_launcher && end.rank) first.push_back(*end.rank);
-  }
-  const RankSet roots(std::move(first));
-  return std::any_of(ends.begin(), ends.end(), [&roots](const End& end) {
-    const bool of_it = end.first_by_launcher || (end.rank && roots.contains(*end.rank)) || (!end.rank && end.exception);
-    return of_it && !end.consequence && !end.weak;
-  });
-}
-
-void mark_consequences(std::vector<End>& ends, const Setting& setting) {
-  std::vector<RankId> secondary;
-  for (const End& end : ends) {
-    if (end.consequence && end.rank && !end.by_launcher) secondary.push_back(*end.rank);
-  }
-  const RankSet reporters(std::move(secondary));
-  for (End& end : ends) {
-    const bool asked_to_stop = end.signal == 15 || end.signal == 2;
-    const bool gave_up = end.signal == 6 || end.weak;  // after saying why, if it did
-    const bool watchdog_abort = gave_up && setting.timed_out(end.rank);
-    const bool of_its_report = gave_up && end.rank && reporters.contains(*end.rank);
-    const bool killed_after_hang = end.signal.has_value() && setting.after_a_timeout(end);
-    if (asked_to_stop || watchdog_abort || of_its_report || killed_after_hang) end.consequence = true;
-  }
-  // What the launcher saw later follows from what it saw first; but it looks now and then only, so a rank that was
-  // killed may come behind the survivors that fell over it.
-  const auto root = std::find_if(ends.begin(), ends.end(), [](const End& end) { return end.first_by_launcher; });
-  if (root == ends.end()) return;
-  const bool explained = first_is_explained(ends);
-  for (End& end : ends) {
-    if (!end.by_launcher || end.first_by_launcher) continue;
-    const bool long_after = elapsed(*root->event, *end.event).value_or(0) >= kGrace;
-    if (explained || !fatal_signal(end) || long_after) end.consequence = true;
-  }
-}
-
-// One end for each rank: the one that says most.
-std::vector<End> one_a_rank(const std::vector<End>& ends) {
-  std::vector<End> kept;
-  std::map<RankId, std::size_t> index;
-  const auto weight = [](const End& end) {
-    return (end.consequence ? 0 : 4) + (end.exception ? 2 : 0) + (end.weak ? 0 : 1);
-  };
-  for (const End& end : ends) {
-    if (!end.rank) {
-      kept.push_back(end);
-      continue;
-    }
-    const auto [at, fresh] = index.emplace(*end.rank, kept.size());
-    if (fresh) {
-      kept.push_back(end);
-      continue;
-    }
-    End& held = kept[at->second];
-    const bool first = held.first_by_launcher || end.first_by_launcher;
-    if (weight(end) > weight(held)) held = end;
-    held.first_by_launcher = first;
-  }
-  return kept;
-}
-
-// Exceptions that were caught are no ends, as long as nothing else went wrong. Where something did, the lines behind
-// one may also be what its process still had in its buffers.
-void drop_caught(std::vector<End>& ends, const Setting& setting) {
-  const bool all_went_on =
-      std::all_of(ends.begin(), ends.end(), [](const End& end) { return end.perhaps_caught || end.consequence; });
-  const bool fell = std::any_of(ends.begin(), ends.end(), [](const End& end) { return !end.exception; });
-  if (all_went_on && !fell && !setting.any_timeout) {
-    std::erase_if(ends, [](const End& end) { return end.perhaps_caught; });
-  }
-}
 
 struct Cause {
   std::vector<End> ends;
@@ -641,27 +322,86 @@ std::set<std::uint32_t> attempts_with_work(const Evidence& evidence, const std::
   return work;
 }
 
+bool asked_to_stop(const End& end) { return end.signal == 15 || end.signal == 2; }
+
+// Ranks below the highest known one that nothing in the evidence is of.
+RankSet without_evidence(const Evidence& evidence) {
+  constexpr std::size_t kMostListed = 65'536;  // a corrupt rank must not cost gigabytes
+  const RankSet known = known_ranks(evidence);
+  if (known.empty()) return {};
+  const RankId last = known.values().back();
+  if (last.value < 0 || static_cast<std::size_t>(last.value) >= kMostListed) return {};
+  std::vector<RankId> heard;
+  for (const LogEvent& event : evidence.events) {
+    if (event.rank) heard.push_back(*event.rank);
+    if (const auto* failure = std::get_if<ElasticFailure>(&event.fact); failure && failure->rank) {
+      heard.push_back(*failure->rank);
+    }
+  }
+  for (const RankRecord& record : evidence.trace.ranks) {
+    if (record.rank) heard.push_back(*record.rank);
+  }
+  return RankSet::range(RankId(0), last).without(RankSet(std::move(heard)));
+}
+
 // All that is known are reports that some peer went away.
-std::optional<Finding> only_reports(const Evidence& evidence, const std::vector<End>& ends, const Setting& setting) {
-  std::vector<RankId> reporters;
+std::optional<Finding> only_reports(const Evidence& evidence, const std::vector<End>& ends, bool any_timeout) {
+  std::vector<RankId> reporters, stopped;
   for (const End& end : ends) {
     if (contains_text(end.what, "timed out waiting")) return std::nullopt;  // a wait: they left each other
     if (end.exception && end.rank && speaks_of_a_peer(end.what)) reporters.push_back(*end.rank);
+    if (end.rank && asked_to_stop(end)) stopped.push_back(*end.rank);
   }
   const RankSet told(std::move(reporters));
-  const RankSet silent = known_ranks(evidence).without(told);
-  if (told.empty() || silent.empty() || setting.any_timeout) return std::nullopt;
+  const RankSet absent = without_evidence(evidence);
+  RankSet silent = known_ranks(evidence).without(told).without(RankSet(std::move(stopped)));
+  silent.insert(absent);
+  if (told.empty() || silent.empty() || any_timeout) return std::nullopt;
+  std::string one_of = silent.size() == 1 ? silent.label() : "one of " + silent.label(8);
+  if (!stated_world_size(evidence)) one_of += ", or a rank that nothing here speaks of,";
   Finding finding;
   finding.code = "inconclusive";
   finding.severity = Severity::info;
   finding.confidence = Confidence::low;
-  finding.summary = fmt::format("{} report{} that a peer went away; {} {} not say why it ended", told.label(4),
-                                told.size() == 1 ? "s" : "", silent.label(4), silent.size() == 1 ? "does" : "do");
+  finding.summary = fmt::format("{} report{} that a peer went away; ", told.label(4), told.size() == 1 ? "s" : "");
+  finding.summary +=
+      silent == absent ? fmt::format("nothing here is of {}", silent.label(4))
+                       : fmt::format("{} {} not say why it ended", silent.label(4), silent.size() == 1 ? "does" : "do");
   finding.explanation = fmt::format(
-      "These errors are consequences. Either one of {} died without a word that is in this evidence, or the network "
-      "between them failed.\n",
-      silent.label());
+      "These errors are consequences. Either {} ended without a word that is in this evidence (perhaps with status 0, "
+      "ahead of the others), or the network between them failed.\n",
+      one_of);
   finding.advice = fmt::format("Give the logs of {} as well, and the kernel's log of their hosts.", silent.label(8));
+  for (const End& end : ends) cite(finding, evidence, *end.event);
+  return finding;
+}
+
+// Processes ended, each because of something else, and what that was is not shown.
+std::optional<Finding> only_consequences(const Evidence& evidence, const std::vector<End>& ends) {
+  if (ends.empty()) return std::nullopt;
+  const auto stop = [](const End& end) {
+    return asked_to_stop(end) || contains_text(end.what, "signalexception") ||
+           contains_text(end.what, "keyboardinterrupt");
+  };
+  const auto report = std::find_if_not(ends.begin(), ends.end(), stop);
+  Finding finding;
+  finding.code = "inconclusive";
+  finding.severity = Severity::info;
+  finding.confidence = Confidence::low;
+  if (report == ends.end()) {
+    finding.summary = "the job was stopped from outside; why is not in this evidence";
+    finding.explanation =
+        "A signal to end it went to the launcher or to a rank: a scheduler does so at a time limit or to make room, a "
+        "person to stop a job that hangs.\n";
+    finding.advice =
+        "Look at the scheduler's word on this job. If it hung before, give the dumps, logs or stacks of its ranks.";
+  } else {
+    finding.summary = fmt::format("{} {}: that follows from something else, which is not shown",
+                                  name_of(evidence, *report), report->what);
+    finding.explanation =
+        "Its error speaks of another process or of the network, and nothing here says what went wrong there.\n";
+    finding.advice = "Give the logs of all ranks, and the kernel's log of the hosts that the error names.";
+  }
   for (const End& end : ends) cite(finding, evidence, *end.event);
   return finding;
 }
@@ -669,18 +409,11 @@ std::optional<Finding> only_reports(const Evidence& evidence, const std::vector<
 }  // namespace
 
 std::vector<Finding> judge_process_ends(const Evidence& evidence) {
-  const ProcessTable processes(evidence);
-  std::map<std::uint32_t, std::vector<End>> by_attempt;
-  for (End& end : collect(evidence, processes)) by_attempt[end.attempt].push_back(std::move(end));
   const std::vector<std::uint32_t> attempts = attempts_of(evidence);
   const std::uint32_t last = attempts.empty() ? 0 : *std::max_element(attempts.begin(), attempts.end());
   const std::set<std::uint32_t> work = attempts_with_work(evidence, attempts);
   std::vector<Finding> findings;
-  for (auto& [attempt, ends] : by_attempt) {
-    const Setting setting = setting_of(evidence, attempts, attempt);
-    mark_consequences(ends, setting);
-    drop_caught(ends, setting);
-    if (ends.empty()) continue;
+  for (const auto& [attempt, ends, any_timeout] : ends_by_attempt(evidence)) {
     const std::vector<End> all = one_a_rank(ends);
     std::vector<End> primary;
     std::vector<End> rest;
@@ -690,7 +423,7 @@ std::vector<Finding> judge_process_ends(const Evidence& evidence) {
         findings.push_back(std::move(*finding));
         continue;
       }
-      if (auto finding = only_reports(evidence, all, setting)) findings.push_back(std::move(*finding));
+      if (auto finding = only_reports(evidence, all, any_timeout)) findings.push_back(std::move(*finding));
       continue;
     }
     // The launcher's word about a rank and that rank's nameless traceback are one end.
@@ -716,6 +449,11 @@ std::vector<Finding> judge_process_ends(const Evidence& evidence) {
     findings.push_back(std::move(finding));
   }
   return findings;
+}
+
+std::optional<Finding> judge_unexplained_ends(const Evidence& evidence) {
+  const std::vector<AttemptEnds> attempts = ends_by_attempt(evidence);
+  return attempts.empty() ? std::nullopt : only_consequences(evidence, one_a_rank(attempts.back().ends));
 }
 
 }  // namespace ddx::analyzers

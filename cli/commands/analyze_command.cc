@@ -18,7 +18,7 @@ Exit finish(const Report& report, const Options& options, Console& console) {
   const Reporter& reporter = *find_reporter(options.common.format);
   write_output(reporter.render(report, render_options(options.common, console)), options.common, console);
   if (fails(report, threshold(options.common))) return Exit::findings;
-  return report.sufficient ? Exit::fine : Exit::insufficient;
+  return report.verdict == Verdict::inconclusive ? Exit::insufficient : Exit::fine;
 }
 
 Exit analyze(const Options& options, Console& console) {

@@ -49,6 +49,11 @@ Report make_report(std::string command, const Evidence& evidence, std::vector<Fi
   report.reason = why_insufficient(evidence, report.findings);
   report.sufficient = report.reason.empty();
   report.verdict = verdict_of(report);
+  if (report.verdict == Verdict::inconclusive && report.sufficient) {
+    const auto undecided = std::find_if(report.findings.begin(), report.findings.end(),
+                                        [](const Finding& f) { return f.code == "inconclusive"; });
+    report.reason = undecided->summary;
+  }
   return report;
 }
 

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "analyzers/analyzer.h"
 #include "analyzers/liveness/liveness.h"
 #include "tests/analyzers/judges/story.h"
 
@@ -13,6 +14,7 @@ using test::Story;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 constexpr auto kRun = judge_process_ends;
 
@@ -233,7 +235,49 @@ TEST(ProcessEnd, OnlyReportsOfALostPeerNameNobody) {
   for (int rank : {0, 1, 3}) story.by(rank).says(raised("RuntimeError: Connection closed by peer", true));
   const auto findings = kRun(story.evidence());
   ASSERT_THAT(brief(findings), ElementsAre("inconclusive info low none"));
-  EXPECT_THAT(findings[0].summary, HasSubstr("rank 2 does not say why"));
+  EXPECT_THAT(findings[0].summary, HasSubstr("nothing here is of rank 2"));
+}
+
+// Rank 2 left first, with status 0, which no launcher lists; rank 0 was asked to stop, and so does not say why it
+// ended.
+TEST(ProcessEnd, WhoWasAskedToStopIsNotSuspected) {
+  Story story;
+  for (int rank : {1, 3}) story.by(rank).says(raised("RuntimeError: Connection closed by peer", true));
+  story.says(failure(0, -15, false));
+  const auto findings = kRun(story.evidence());
+  ASSERT_THAT(brief(findings), ElementsAre("inconclusive info low none"));
+  EXPECT_THAT(findings[0].summary, HasSubstr("nothing here is of rank 2"));
+  EXPECT_THAT(findings[0].explanation, HasSubstr("or a rank that nothing here speaks of"));
+  EXPECT_THAT(findings[0].advice, Not(HasSubstr("rank 0")));
+}
+
+// Ends that all follow from something else, and nothing else in the evidence: dead, and nobody knows of what.
+TEST(UnexplainedEnds, AreNotClean) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"SignalException: Process 4917 got signal: 15", "stopped from outside"},
+      {"KeyboardInterrupt", "stopped from outside"},
+      {"DistBackendError: NCCL error: remote process exited or there was a network error", "rank 0 raised"},
+  };
+  for (const auto& [what, says] : cases) {
+    SCOPED_TRACE(what);
+    Story story;
+    story.by(0).says(raised(what, true));
+    const auto findings = analyzers::analyze(story.evidence());
+    ASSERT_THAT(brief(findings), ElementsAre("inconclusive info low none"));
+    EXPECT_THAT(findings[0].summary + findings[0].explanation, HasSubstr(says));
+    EXPECT_FALSE(findings[0].evidence.empty());
+  }
+}
+
+// A rank that dumped while the others waited was alive in the hang; that it left with status 1 later says nothing.
+TEST(ProcessEnd, WhoDumpedInTheHangGaveUp) {
+  for (const bool dumped : {true, false}) {
+    Story story;
+    story.world(3).dump(0, 2, 3).dump(2, 2, 3);
+    if (dumped) story.dump(1, 1, 3);
+    story.says(failure(1, 1, true));
+    EXPECT_EQ(kRun(story.evidence()).empty(), dumped);
+  }
 }
 
 TEST(ProcessEnd, AnUnresolvedNameIsNotADeath) {
