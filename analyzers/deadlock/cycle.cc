@@ -6,9 +6,9 @@
 #include <map>
 #include <set>
 
+#include "analyzers/deadlock/pattern_break.h"
 #include "analyzers/deadlock/wait_text.h"
 #include "analyzers/log_view.h"
-#include "analyzers/match/alignment.h"
 
 namespace ddx::analyzers {
 namespace {
@@ -36,6 +36,8 @@ class CycleJudge {
     Finding f;
     std::uint32_t start = set_.front();
     const std::vector<std::uint32_t> shared = on_every_cycle(graph_, set_);
+    // With sends and receives between them only those are in question whose other behaviour would free all.
+    const std::optional<Breakers> breakers = pattern_breakers(p2p_ == 0 ? core_ : ranks_of(graph_, shared));
     if (set_.size() == 1 && collectives_ == 0) {
       f = waits_for_itself();
     } else if (collectives_ == 0 && (groups_.size() == 1 || !reorder_would_help())) {
@@ -45,15 +47,19 @@ class CycleJudge {
       f = odd_count(*odd);
     } else if (const RankSet absent = never_called(); !absent.empty() && absent.size() < core_.size()) {
       f = left_out(absent);
+    } else if (breakers && p2p_ == 0 &&
+               (shared.size() != 1 || breakers->ranks == RankSet{graph_.ranks[shared.front()]})) {
+      start = graph_.index_of(*breakers->ranks.begin());
+      f = broke_pattern(*breakers);
     } else if (shared.size() == 1) {
       start = shared.front();
       f = one_culprit(shared.front());
     } else if (const auto outvoted = odd_by_order()) {
       start = *outvoted;
       f = one_culprit(*outvoted);
-    } else if (const auto breaker = pattern_breaker(shared)) {
-      start = *breaker;
-      f = one_culprit(*breaker);
+    } else if (breakers && breakers->ranks.size() == 1) {
+      start = graph_.index_of(*breakers->ranks.begin());
+      f = one_culprit(start);
       f.confidence = Confidence::medium;
       f.explanation +=
           "Two ranks could be at fault; this one's own earlier steps went on differently, the other's did not.\n";
@@ -338,40 +344,74 @@ class CycleJudge {
     return true;
   }
 
-  // Of several suspects the only one whose last call breaks the repeating pattern of its own earlier calls.
-  std::optional<std::uint32_t> pattern_breaker(const std::vector<std::uint32_t>& suspects) const {
-    if (suspects.size() < 2 || suspects.size() > 8) return std::nullopt;
-    std::optional<std::uint32_t> breaker;
-    for (std::uint32_t rank : suspects) {
-      const auto keeps = keeps_pattern(graph_.ranks[rank]);
-      if (!keeps) return std::nullopt;
-      if (*keeps) continue;
-      if (breaker) return std::nullopt;
-      breaker = rank;
+  // Ranks of the circle whose own earlier steps went on differently, where the others' went on like this.
+  struct Breakers {
+    RankSet ranks;
+    PatternBreak first;  // of the first of them
+  };
+
+  std::optional<Breakers> pattern_breakers(const RankSet& asked) const {
+    constexpr std::size_t kMostAsked = 64;
+    if (asked.size() > kMostAsked) return std::nullopt;
+    Breakers found;
+    bool alike = true;
+    for (const RankId rank : asked) {
+      const RankView* view = job_.view_of(rank);
+      const auto broken = view ? find_pattern_break(job_, *view) : std::nullopt;
+      if (!broken) return std::nullopt;
+      if (broken->kind == PatternBreak::Kind::none) continue;
+      if (found.ranks.empty()) found.first = *broken;
+      alike = alike && broken->kind == found.first.kind;
+      found.ranks.insert(rank);
     }
-    return breaker;
+    if (found.ranks.empty() || found.ranks.size() == asked.size()) return std::nullopt;
+    if (!alike) found.first.kind = PatternBreak::Kind::other;
+    return found;
   }
 
-  std::optional<bool> keeps_pattern(RankId rank) const {
-    const RankView* view = job_.view_of(rank);
-    if (!view || !view->record) return std::nullopt;
-    const Program& program = job_.trace->program(*view->record);
-    std::vector<std::uint64_t> calls;
-    for (std::size_t row = program.size() > 8192 ? program.size() - 8192 : 0; row < program.size(); ++row) {
-      const auto slot = program.comm_slot(row);
-      if (!slot || program.state(row) == OpState::planned) continue;
-      const std::uint64_t where = std::uint64_t{*slot} << 32;
-      const Call call{0, static_cast<std::uint32_t>(row), 1};
-      const auto place = *slot < view->by_slot.size() ? view->by_slot[*slot] : RankView::Place{RankView::kNoGroup, 0};
-      if (place.group == RankView::kNoGroup) continue;
-      calls.push_back(keys_.key(job_.groups[place.group].members[place.member], call) ^ where * 0x9e3779b97f4a7c15);
+  // "all_reduce f32 x 64 (group tp)" of a row of `view`.
+  std::string row_text(const RankView& view, std::uint32_t row) const {
+    const auto [group, member] = place_of(view, row);
+    return fmt::format("{} (group {})", describe_call(job_, *member, row), group->label);
+  }
+
+  std::pair<const GroupView*, const MemberView*> place_of(const RankView& view, std::uint32_t row) const {
+    const RankView::Place place = view.by_slot[*job_.trace->program(*view.record).comm_slot(row)];
+    const GroupView& group = job_.groups[place.group];
+    return {&group, &group.members[place.member]};
+  }
+
+  Finding broke_pattern(const Breakers& breakers) const {
+    const PatternBreak& broken = breakers.first;
+    const RankView& view = *job_.view_of(*breakers.ranks.begin());
+    const std::string who = breakers.ranks.label(8), others = core_.without(breakers.ranks).label(8);
+    const std::string own = row_text(view, broken.row), due = row_text(view, broken.due);
+    Finding f = blank("order-cross-group", breakers.ranks);
+    f.confidence = Confidence::medium;
+    f.summary = fmt::format("{} went on to {} where earlier steps had {}: swapped, or left out", who, own, due);
+    f.advice = "Look for a branch that only this rank takes, and issue the operations of all groups in one order.";
+    if (broken.kind == PatternBreak::Kind::skip) {
+      f.code = "rank-skipped";
+      f.summary = broken.length == 1 ? fmt::format("{} skipped {} and went on to {}", who, due, own)
+                                     : fmt::format("{} skipped {} calls, from {} to {}", who, broken.length, due, own);
+      f.advice = "Look for a branch, an early return or an exception handler around the call that was skipped.";
+    } else if (broken.kind == PatternBreak::Kind::foreign) {
+      f.code = "uneven-steps";
+      f.summary = fmt::format("{} left the pattern of earlier steps for {}; {} {} round once more", who, own, others,
+                              core_.without(breakers.ranks).size() == 1 ? "goes" : "go");
+      f.advice =
+          "All ranks must take the same number of steps, and an operation between steps (evaluating, saving) must be "
+          "made by all members of its group.";
     }
-    if (calls.empty()) return std::nullopt;
-    const std::uint64_t last = calls.back();
-    calls.pop_back();
-    const Pattern pattern = pattern_before(calls);
-    if (pattern.period == 0) return std::nullopt;
-    return calls[calls.size() - pattern.period] == last;
+    f.explanation = fmt::format(
+        "Each rank of the circle was compared with its own earlier steps ({} calls each over all groups, {} of them): "
+        "{} did something new, {} did not.\n",
+        broken.period, broken.repeats, who, others);
+    for (const std::uint32_t row : {broken.row, broken.due}) {
+      const auto [group, member] = place_of(view, row);
+      f.evidence.push_back(call_evidence(job_, *group, *member, row));
+    }
+    return f;
   }
 
   Finding waits_for_itself() const {
@@ -468,6 +508,11 @@ class CycleJudge {
                       : fmt::format("{} use {} groups in different orders and wait for each other", core_.label(8),
                                     groups_.size());
     f.explanation = "Within each group everything matches; the fault is the circle.\n";
+    if (!whole_programs()) {
+      f.explanation +=
+          "The ranks use the groups in different orders, or one of them left a call out or made one too many: their "
+          "earlier steps do not tell.\n";
+    }
     f.advice = "Issue the operations of all groups in one order on all ranks.";
     return f;
   }

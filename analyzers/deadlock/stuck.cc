@@ -6,6 +6,7 @@
 
 #include "analyzers/deadlock/cycle.h"
 #include "analyzers/deadlock/wait_text.h"
+#include "analyzers/match/host_stack.h"
 
 namespace ddx::analyzers {
 namespace {
@@ -143,6 +144,80 @@ Finding cannot_tell(const JobView& job, const WaitGraph& graph, const Instance& 
   return f;
 }
 
+// The root of a broadcast and its kin is in no dump of PyTorch's recorder.
+bool root_unknown(const JobView& job, const GroupView& group, const Instance& wait) {
+  for (const MemberView& member : group.members) {
+    const Call* call = member.record && !wait.p2p ? member.call_at(wait.seq) : nullptr;
+    if (!call) continue;
+    const Signature& s = job.trace->signature(member.program->signature(call->row));
+    if (is_rooted(s.kind) && !job.trace->peer(*member.record, s)) return true;
+  }
+  return false;
+}
+
+void say_root_unknown(Finding& f, const std::string& call) {
+  f.confidence = Confidence::low;
+  f.summary =
+      fmt::format("all members entered {}, but it does not end; whether they name one root is not recorded", call);
+  f.explanation =
+      "Nobody is missing and no size, type or order differs. Which root each of them names is not in these dumps, and "
+      "ranks that name different ones hang just so. If they name one, what is left is below: a device, a link, the "
+      "library. (If the job was still making progress when this was taken, this is what a healthy run looks like.)\n";
+  f.advice =
+      "Look at what root (src, dst) each rank passes at the call site shown, in ranks of the world or of the group; "
+      "only if they agree, take stacks of all ranks (py-spy dump) and look at the links.";
+}
+
+// Members that never made a call are invisible in a group whose member list was not recorded.
+bool members_unknown(const JobView& job, const GroupView& group) {
+  return !group.members_known && !(group.ranks() == job.known);
+}
+
+Finding unknown_members(const JobView& job, const WaitGraph& graph, const Instance& wait) {
+  constexpr std::size_t kMostStacks = 4;
+  const GroupView& group = job.groups[wait.group];
+  RankSet waiting;
+  for (const Instance& instance : graph.instances) waiting.insert(ranks_of(graph, instance.waiters));
+  const RankSet idle = job.seen.without(waiting);
+  Finding f;
+  f.code = "inconclusive";
+  f.severity = Severity::info;
+  f.confidence = Confidence::low;
+  f.victims = ranks_of(graph, wait.waiters);
+  f.subjects = {"group " + group.label};
+  if (!wait.p2p) f.subjects.push_back(fmt::format("seq {}", wait.seq));
+  f.summary =
+      fmt::format("{} in {} (group {}), whose members are not recorded: who is missing there is not known",
+                  waits(f.victims.label(8)), describe_call(job, group.members[wait.member], wait.row), group.label);
+  f.explanation =
+      "These dumps do not say who belongs to that group, so a member that never made a call there cannot be seen.\n";
+  if (!idle.empty()) {
+    f.explanation +=
+        fmt::format("{} {} in nothing that is recorded.\n", idle.label(8), idle.size() == 1 ? "waits" : "wait");
+  }
+  f.evidence.push_back(call_evidence(job, group, group.members[wait.member], wait.row));
+  std::size_t told = 0;
+  for (const RankStack& seen : last_host_stacks(*job.evidence)) {
+    if (!idle.contains(seen.rank) || ++told > kMostStacks) continue;
+    f.explanation += fmt::format("The main thread of rank {} {} {}.\n", seen.rank.value,
+                                 seen.stack->timed_out ? "timed out in" : "is in", place_text(*seen.stack));
+    f.evidence.push_back(stack_evidence(*job.evidence, seen));
+  }
+  f.advice =
+      "Compare that group's member list in the program with the ranks that are in it here; a group must be made "
+      "by all ranks of the job, in one order.";
+  return f;
+}
+
+std::string advice_for(const MemberView& waiter) {
+  if (waiter.record && waiter.record->backend == "gloo") {
+    return "Take stacks of all ranks (py-spy dump), and look at the connections between the hosts of this group: the "
+           "interface that gloo took (GLOO_SOCKET_IFNAME), a firewall, a host that is gone.";
+  }
+  return "Take stacks of all ranks (py-spy dump), look at NCCL's log for network warnings and at dmesg for Xid errors, "
+         "and test the links (nccl-tests) between the hosts of this group.";
+}
+
 std::optional<Finding> stuck_finding(const JobView& job, const WaitGraph& graph) {
   const Instance& wait = widest(graph);
   const GroupView& group = job.groups[wait.group];
@@ -165,13 +240,11 @@ std::optional<Finding> stuck_finding(const JobView& job, const WaitGraph& graph)
       "a device, a link, the library. (If the job was still making progress when this was taken, this is what "
       "a healthy run looks like.)\n";
   f.evidence.push_back(call_evidence(job, group, group.members[wait.member], wait.row));
-  f.advice =
-      "Take stacks of all ranks (py-spy dump), look at NCCL's log for network warnings and at dmesg for Xid errors, "
-      "and test the links (nccl-tests) between the hosts of this group.";
-  if (pairs_unknown(job, group, wait)) {
-    say_pairs_unknown(f, fmt::format("{} (group {}, seq {})", describe_call(job, group.members[wait.member], wait.row),
-                                     group.label, wait.seq));
-  }
+  f.advice = advice_for(group.members[wait.member]);
+  const std::string call = fmt::format("{} (group {}, seq {})",
+                                       describe_call(job, group.members[wait.member], wait.row), group.label, wait.seq);
+  if (pairs_unknown(job, group, wait)) say_pairs_unknown(f, call);
+  if (root_unknown(job, group, wait)) say_root_unknown(f, call);
   if (!done.empty())
     f.explanation += fmt::format("It is complete on {} and not on {}.\n", done.label(8), f.victims.label(8));
   return f;
@@ -187,6 +260,7 @@ std::vector<Finding> judge_without_missing(const JobView& job, const CallKeys& k
   const RankSet unseen = unseen_of(graph);
   if (!unseen.empty()) return {silent_ranks(job, graph, unseen)};
   const Instance& wait = widest(graph);
+  if (members_unknown(job, job.groups[wait.group])) return {unknown_members(job, graph, wait)};
   if (!wait.p2p) {
     const RankSet unknown = unknown_reach(job.groups[wait.group], wait);
     if (!unknown.empty()) return {cannot_tell(job, graph, wait, unknown)};

@@ -1,0 +1,121 @@
+// Jobs of several groups a rank in which one rank does something new: the circle of waits names several, their own
+// earlier steps name one.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "analyzers/analyzer.h"
+#include "tests/support/cut.h"
+#include "tests/support/ops_text.h"
+
+namespace ddx {
+namespace {
+
+std::string told(const std::vector<Finding>& findings) {
+  std::string all;
+  for (const Finding& f : findings) all += f.code + " " + f.ranks.text() + ": " + f.summary + "\n" + f.explanation;
+  return all.empty() ? "nothing" : all;
+}
+
+// Two by two: rows t0, t1 (tensor parallel), columns d0, d1 (data parallel), and the world.
+constexpr const char* kGrid = "world 4\npg t0 = 0,1\npg t1 = 2,3\npg d0 = 0,2\npg d1 = 1,3\n";
+
+std::string call_of(int rank, int which) {
+  if (which == 0) return fmt::format("{} all_reduce f32 64 t{}\n", rank, rank / 2);
+  if (which == 1) return fmt::format("{} all_reduce f32 256 d{}\n", rank, rank % 2);
+  return fmt::format("{} all_reduce f32 128 pg0\n", rank);
+}
+
+std::string step(int odd = -1, int skipped = -1) {
+  std::string text;
+  for (int rank = 0; rank < 4; ++rank) {
+    for (int which = 0; which < 3; ++which) {
+      if (rank != odd || which != skipped) text += call_of(rank, which);
+    }
+  }
+  return text;
+}
+
+std::vector<Finding> of_dumps(const std::string& ops) {
+  Evidence evidence;
+  evidence.trace = testing::cut(sim::replay(testing::trace_of(ops)), {});
+  return analyzers::analyze(evidence);
+}
+
+const Finding* first_error(const std::vector<Finding>& findings) {
+  return findings.empty() || findings[0].severity != Severity::error ? nullptr : &findings[0];
+}
+
+TEST(GridOfGroups, who_skips_a_call_is_named_alone) {
+  for (int rank = 0; rank < 4; ++rank) {
+    for (int skipped = 0; skipped < 2; ++skipped) {
+      SCOPED_TRACE(fmt::format("rank {} skips call {}", rank, skipped));
+      const auto findings = of_dumps(kGrid + step() + step() + step() + step(rank, skipped) + step());
+      const Finding* first = first_error(findings);
+      ASSERT_NE(first, nullptr) << told(findings);
+      EXPECT_EQ(first->ranks.text(), std::to_string(rank)) << told(findings);
+      EXPECT_LE(first->confidence, Confidence::high);
+      // Behind a skipped first call the rank got two calls further: a swap would have made the skipped one by then.
+      if (skipped == 0) {
+        EXPECT_EQ(first->code, "rank-skipped") << told(findings);
+      }
+    }
+  }
+}
+
+TEST(GridOfGroups, who_makes_a_foreign_call_between_steps_is_named) {
+  for (const std::string odd : {"0,2", "1,3"}) {
+    const std::string other = odd == "0,2" ? "1,3" : "0,2";
+    const auto findings = of_dumps(kGrid + step() + step() + step() + odd + " barrier pg0\n" + step());
+    const Finding* first = first_error(findings);
+    ASSERT_NE(first, nullptr) << told(findings);
+    EXPECT_EQ(first->code, "uneven-steps") << told(findings);
+    EXPECT_EQ(first->ranks.text(), odd) << told(findings);
+    EXPECT_EQ(first->victims.text(), other) << told(findings);
+  }
+}
+
+// Nobody repeats anything: both stories are told, and nobody is singled out.
+TEST(GridOfGroups, without_earlier_steps_all_of_the_circle_are_named) {
+  const auto findings = of_dumps(std::string(kGrid) + step(2, 0) + step());
+  const Finding* first = first_error(findings);
+  ASSERT_NE(first, nullptr) << told(findings);
+  EXPECT_EQ(first->code, "order-cross-group") << told(findings);
+  EXPECT_TRUE(first->ranks.contains(RankId(2))) << told(findings);
+  EXPECT_GT(first->ranks.size(), 1u);
+  EXPECT_LE(first->confidence, Confidence::medium);
+  EXPECT_NE(first->explanation.find("left a call out"), std::string::npos) << told(findings);
+}
+
+// Whoever never made a call in a group without a member list cannot be seen there: nothing is said of "all members".
+TEST(MembersNotRecorded, all_is_not_said_of_a_group) {
+  const char* const dumps =
+      "world 4\npg g = ? size=2\n0-3 record snapshot part backend=gloo\n0-3 barrier pg0 seq=1 [completed]\n"
+      "1 all_reduce f32 8 g seq=1 [scheduled]\n";
+  const auto findings = analyzers::analyze(testing::evidence_of(dumps));
+  ASSERT_FALSE(findings.empty());
+  EXPECT_EQ(findings[0].code, "inconclusive") << told(findings);
+  EXPECT_TRUE(findings[0].ranks.empty());
+  EXPECT_EQ(findings[0].victims.text(), "1");
+  EXPECT_NE(findings[0].explanation.find("ranks 0,2,3"), std::string::npos) << told(findings);
+}
+
+// Of calls with a root that nobody recorded it cannot be said that all agree; of others it can.
+TEST(RootNotRecorded, is_said) {
+  const std::pair<const char*, bool> calls[] = {{"broadcast f32 8", true},
+                                                {"reduce f32 8", true},
+                                                {"broadcast f32 8 root=1", false},
+                                                {"all_reduce f32 8", false}};
+  for (const auto& [call, unknown] : calls) {
+    SCOPED_TRACE(call);
+    const auto findings = analyzers::analyze(testing::evidence_of(
+        fmt::format("world 4\n0-3 record snapshot part backend=gloo\n0-3 {} pg0 seq=1 [scheduled]\n", call)));
+    ASSERT_FALSE(findings.empty());
+    EXPECT_EQ(findings[0].code, "stuck-in-collective") << told(findings);
+    EXPECT_EQ(findings[0].summary.find("agree on it") == std::string::npos, unknown) << told(findings);
+    EXPECT_EQ(findings[0].explanation.find("root") != std::string::npos, unknown) << told(findings);
+    EXPECT_EQ(findings[0].advice.find("nccl"), std::string::npos) << findings[0].advice;
+  }
+}
+
+}  // namespace
+}  // namespace ddx
