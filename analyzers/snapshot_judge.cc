@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "analyzers/deadlock/stopped.h"
 #include "analyzers/deadlock/waits.h"
 #include "analyzers/groups/groups.h"
 #include "analyzers/log_view.h"
@@ -220,9 +221,10 @@ void hedge_if_running(const JobView& job, std::vector<Finding>& findings) {
     if (f.severity != Severity::error || f.ranks.empty()) continue;
     const bool who_is_first = f.code == "stuck-device" || f.code == "rank0-only";
     f.confidence = std::min(f.confidence, who_is_first ? Confidence::low : Confidence::medium);
-    f.explanation +=
+    f.explanation =
         "Nothing here shows how long they had waited (no log, no time-out): if the job was running when this was "
-        "taken, whoever is merely the last to arrive looks just so.\n";
+        "taken, whoever is merely the last to arrive looks just so.\n" +
+        f.explanation;
   }
 }
 
@@ -268,6 +270,7 @@ std::vector<Finding> judge_view(const JobView& job) {
   if (broken.empty()) append(findings, find_impossible_sizes(job));
   append(findings, find_bad_pairs(job));
   append(findings, find_bad_peers(job));
+  if (findings.empty()) append(findings, find_stopped(job));
   if (findings.empty()) {
     if (auto finding = left_out_of_matching(job)) {
       findings.push_back(std::move(*finding));

@@ -208,7 +208,11 @@ class ChainEndJudge {
                               waits(waiting), call, group_.label, instance_.seq, idle_.size() == 1 ? "it" : "them");
       f.advice = "All ranks must take the same number of steps: agree on it before the loop, pad, or use join().";
     } else {
-      f.summary = fmt::format("{} never called {} (group {}, seq {}): {} for {}", idle_.label(8), call, group_.label,
+      // A dump is of a moment: what its rank does later it cannot show.
+      const char* not_called = silence_.finished   ? "never called"
+                               : idle_.size() == 1 ? "has not called"
+                                                   : "have not called";
+      f.summary = fmt::format("{} {} {} (group {}, seq {}): {} for {}", idle_.label(8), not_called, call, group_.label,
                               instance_.seq, waits(waiting), idle_.size() == 1 ? "it" : "them");
       f.advice = look_at_hosts();
     }

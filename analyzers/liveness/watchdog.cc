@@ -375,7 +375,7 @@ void tell_sizes(const WatchdogGroup& group, Finding& finding) {
   for (const WatchdogVoice& voice : group.voices) {
     const auto* timeout = voice.timeout_at(group.seq);
     const auto size = timeout != nullptr ? implied_size(*timeout->fact) : std::nullopt;
-    if (!size || *size == 0) continue;
+    if (!size || *size <= 1) continue;  // one rank waits for nobody: such a ratio tells nothing
     finding.explanation += fmt::format("The sizes are right for {} ranks: {} in, {} out.\n", *size,
                                        format_count(*timeout->fact->numel_in), format_count(*timeout->fact->numel_out));
     return;

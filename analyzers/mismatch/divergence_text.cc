@@ -100,7 +100,7 @@ std::string summary_of(const Divergence& d, const Words& w) {
                      w.other_call, w.place);
 }
 
-std::string calls_text(std::size_t n) { return n == 1 ? "one call" : fmt::format("{} calls", format_count(n)); }
+std::string calls_text(std::size_t n) { return n == 1 ? "call" : fmt::format("{} calls", format_count(n)); }
 
 std::string end_text(const Divergence& d) {
   if (!d.timed_out.empty()) {
@@ -128,13 +128,14 @@ std::string why_of(const JobView& job, const Divergence& d, const Words& w) {
     case Edit::Kind::skip:
     case Edit::Kind::extra:
       if (d.edit.support > 0) {
+        const bool skip = d.edit.kind == Edit::Kind::skip;
+        const bool one = d.edit.length == 1;
         text += fmt::format(
-            "With {} {} what {} called, the lists agree again for the next {}: what differs behind it is a "
-            "consequence. The hang "
-            "may "
-            "show later than this.\n",
-            calls_text(d.edit.length), d.edit.kind == Edit::Kind::skip ? "added to" : "taken out of", w.odd,
-            calls_text(d.edit.support));
+            "{} {} {} the list of {}, and the lists agree for the next {}: what differs behind that is a consequence. "
+            "The hang may show later than this.\n",
+            skip ? "Put" : "Take",
+            skip ? (one ? "the missing call" : "the missing calls") : (one ? "that call" : "those calls"),
+            skip ? "into" : "out of", w.odd, calls_text(d.edit.support));
       } else {
         text += fmt::format(
             "Nothing was called behind it; that {} {} a call rests on the rounds before, in which the one call "
@@ -145,7 +146,7 @@ std::string why_of(const JobView& job, const Divergence& d, const Words& w) {
       break;
     case Edit::Kind::replace:
       if (d.edit.support > 0) {
-        text += fmt::format("Behind it the lists agree for {} without any shift: only this one is wrong.\n",
+        text += fmt::format("Behind it the lists agree for the next {} without any shift: only this one is wrong.\n",
                             calls_text(d.edit.support));
       } else {
         text +=
@@ -253,10 +254,21 @@ Finding divergence_finding(const JobView& job, const Divergence& d, std::uint32_
   f.explanation = why_of(job, d, w) + ratio_text(job, d, odd, reference);
   const MemberView& odd_member = group.members[odd];
   const MemberView& other_member = group.members[reference];
-  f.evidence.push_back(call_evidence(job, group, odd_member, odd_member.call_at(d.seq)->row));
-  f.evidence.push_back(call_evidence(job, group, other_member, other_member.call_at(d.seq)->row));
+  const std::uint32_t odd_row = odd_member.call_at(d.seq)->row, other_row = other_member.call_at(d.seq)->row;
+  f.evidence.push_back(call_evidence(job, group, odd_member, odd_row));
+  f.evidence.push_back(call_evidence(job, group, other_member, other_row));
+  // First the line that needs a look: of a call that was skipped, where the others make it.
+  const bool lacks = d.code == "rank-skipped" && d.edit.kind == Edit::Kind::skip;
+  if (lacks) std::swap(f.evidence[0], f.evidence[1]);
   add_proof_of_shift(job, d, odd_member, other_member, f.evidence);
   f.advice = advice_of(d.code, w);
+  const std::string site = lacks ? call_site_text(job, other_member, other_row) : "";
+  if (!site.empty()) {
+    f.advice = fmt::format(
+        "Look at {}, which {} did not reach: a branch, an early return or an exception handler that "
+        "only some ranks take leads around it.",
+        site, w.odd);
+  }
   return f;
 }
 

@@ -168,6 +168,23 @@ TEST(SilentRanks, are_told_apart_by_what_ended_them) {
   EXPECT_NE(missing.advice.find("what ranks 2,3 do"), std::string::npos) << missing.advice;
 }
 
+// Whoever looks at the first line of evidence is to see the call that was left out, not the innocent one behind it.
+TEST(SkippedCall, is_shown_first) {
+  const Evidence evidence = testing::evidence_of(
+      "world 3\n0-2 record snapshot part stream_ordered\n0,2 all_reduce f32 8 pg0 seq=1 [started] @train.py:39:step\n"
+      "0,2 broadcast f32 4 root=0 pg0 seq=2 [scheduled] @train.py:48:step\n"
+      "0,2 all_reduce f32 9 pg0 seq=3 [scheduled] @train.py:50:step\n"
+      "1 broadcast f32 4 root=0 pg0 seq=1 [started] @train.py:48:step\n"
+      "1 all_reduce f32 9 pg0 seq=2 [scheduled] @train.py:50:step\n");
+  const std::vector<Finding> findings = analyzers::analyze(evidence);
+  ASSERT_FALSE(findings.empty());
+  EXPECT_EQ(findings[0].code, "rank-skipped") << told(findings);
+  EXPECT_EQ(findings[0].ranks.text(), "1");
+  ASSERT_FALSE(findings[0].evidence.empty());
+  EXPECT_NE(findings[0].evidence[0].text.find("train.py:39"), std::string::npos) << findings[0].evidence[0].text;
+  EXPECT_NE(findings[0].advice.find("train.py:39 in step"), std::string::npos) << findings[0].advice;
+}
+
 // Dumps of a mismatch whose calls are all over; `stream_ordered`: the recorder saw the device complete them. Without
 // that (gloo) a time-out looks the same, and only the log tells.
 struct OverCase {

@@ -99,6 +99,25 @@ TEST(MembersNotRecorded, all_is_not_said_of_a_group) {
   EXPECT_NE(findings[0].explanation.find("ranks 0,2,3"), std::string::npos) << told(findings);
 }
 
+// A program may say itself that it stops, with nobody waiting for it. Leaving early is no fault.
+TEST(Stops, are_told_though_nobody_waits) {
+  const std::pair<const char*, const char*> cases[] = {{"stuck \"in the data loader\"", "stuck-host"},
+                                                       {"raise \"KeyError\"", "dead-rank"},
+                                                       {"crash", "dead-rank"},
+                                                       {"exit", ""}};
+  for (const auto& [stop, code] : cases) {
+    SCOPED_TRACE(stop);
+    Evidence evidence;
+    evidence.trace = testing::snapshot_of(fmt::format("world 4\n0-3 all_reduce f32 8\n3 {}\n", stop));
+    const auto findings = analyzers::analyze(evidence);
+    ASSERT_EQ(findings.size(), *code ? 1u : 0u) << told(findings);
+    if (findings.empty()) continue;
+    EXPECT_EQ(findings[0].code, code);
+    EXPECT_EQ(findings[0].ranks.text(), "3");
+    EXPECT_TRUE(findings[0].victims.empty());
+  }
+}
+
 // Of calls with a root that nobody recorded it cannot be said that all agree; of others it can.
 TEST(RootNotRecorded, is_said) {
   const std::pair<const char*, bool> calls[] = {{"broadcast f32 8", true},
