@@ -265,8 +265,17 @@ std::vector<Finding> judge_view(const JobView& job) {
     d.finding.explanation += "What the job hangs in is another matter.\n";
   }
   append(findings, DivergenceMerger(std::move(divergences)).run());
+  std::vector<Finding> splits = find_split_mismatches(job);
+  // All members are in that call, but they do not agree on it.
+  std::erase_if(waits.findings, [&](const Finding& f) {
+    return f.code == "stuck-in-collective" && std::any_of(splits.begin(), splits.end(), [&f](const Finding& split) {
+             return std::all_of(f.subjects.begin(), f.subjects.end(), [&split](const std::string& subject) {
+               return std::find(split.subjects.begin(), split.subjects.end(), subject) != split.subjects.end();
+             });
+           });
+  });
   append(findings, std::move(waits.findings));
-  append(findings, find_split_mismatches(job));
+  append(findings, std::move(splits));
   if (broken.empty()) append(findings, find_impossible_sizes(job));
   append(findings, find_bad_pairs(job));
   append(findings, find_bad_peers(job));

@@ -118,6 +118,17 @@ TEST(Stops, are_told_though_nobody_waits) {
   }
 }
 
+// All members are in it, and that they agree must not be said beside the pair that does not fit.
+TEST(Splits, that_do_not_fit_are_the_only_story) {
+  Evidence evidence;
+  evidence.trace = testing::snapshot_of(
+      "world 3\n0 all_to_all f32 6 splits=1,2,3\n1 all_to_all f32 6 splits=2,2,2\n"
+      "2 all_to_all f32 6 in_splits=3,2,1 out_splits=2,2,2\n0-2 barrier\n");
+  const auto findings = analyzers::analyze(evidence);
+  ASSERT_EQ(findings.size(), 1u) << told(findings);
+  EXPECT_EQ(findings[0].code, "a2a-split") << told(findings);
+}
+
 // Of calls with a root that nobody recorded it cannot be said that all agree; of others it can.
 TEST(RootNotRecorded, is_said) {
   const std::pair<const char*, bool> calls[] = {{"broadcast f32 8", true},
