@@ -172,8 +172,16 @@ void Writer::collect() {
   for (WrittenClass& each : classes_) std::sort(each.ranks.begin(), each.ranks.end());
   std::sort(classes_.begin(), classes_.end(),
             [](const WrittenClass& a, const WrittenClass& b) { return a.ranks[0] < b.ranks[0]; });
-  for (std::size_t i = 0; i < trace_.communicators().size(); ++i) {
-    comms_by_name_[trace_.text(trace_.communicators()[i].name)].push_back(CommId(i));
+  // Of one name only those that some rank has: a group without ranks would come back as another text each time.
+  std::vector<bool> has_ranks(trace_.communicators().size(), false);
+  for (const RankRecord& record : trace_.ranks) {
+    for (const CommId comm : record.comms) has_ranks[comm.value] = true;
+  }
+  for (const bool wanted : {true, false}) {
+    for (std::size_t i = 0; i < has_ranks.size(); ++i) {
+      std::vector<CommId>& named = comms_by_name_[trace_.text(trace_.communicators()[i].name)];
+      if (has_ranks[i] == wanted && (wanted || named.empty())) named.push_back(CommId(i));
+    }
   }
 }
 
@@ -190,9 +198,11 @@ std::string Writer::group_definition(const Communicator& communicator) const {
 
 // Groups whose name is theirs alone; the others are told on the ranks that use them.
 void Writer::groups() {
-  for (const Communicator& communicator : trace_.communicators()) {
+  for (std::size_t i = 0; i < trace_.communicators().size(); ++i) {
+    const Communicator& communicator = trace_.communicators()[i];
     const std::string_view name = trace_.text(communicator.name);
-    if (comms_by_name_[name].size() > 1) continue;
+    const std::vector<CommId>& named = comms_by_name_[name];
+    if (named.size() > 1 || named.front() != CommId(i)) continue;
     const bool implied = (name == kWorldGroup || name == kCreationGroup) && holds_world(communicator, world_) &&
                          communicator.description == StringId() && !communicator.declared_size &&
                          !communicator.synthesized;

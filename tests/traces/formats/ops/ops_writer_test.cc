@@ -80,6 +80,7 @@ void expect_round_trip(const Trace& trace, const std::string& what) {
   const Trace again = trace_of(text);
   EXPECT_EQ(Described(again).lines(), Described(trace).lines()) << what << "\n" << text;
   EXPECT_EQ(again.programs.size(), trace.programs.size()) << what;
+  EXPECT_EQ(text_of(again), text) << what;
 }
 
 TEST(OpsWriter, writes_ranks_that_do_the_same_together) {
@@ -146,6 +147,8 @@ TEST(OpsWriter, reads_back_everything_the_notation_says) {
       "0 host_sync\n",
       "world 2\npg pg0 = 1,0\nall barrier\nall new_group 0,1\n",
       "world 2\n0 barrier pg0*\n0 new_group 1\n0 new_group 1 pg0\n",
+      "world 3\n1 new_group 0\npg pg0* = 0\n",  // a group that no rank has, of another's name
+      "world 3\npg a = 0\npg a = 1\npg b = 2\n",
   };
   for (const std::string& text : texts) expect_round_trip(trace_of(text), text);
 }
