@@ -37,6 +37,21 @@ TEST(Absence, ACutDump) {
   EXPECT_THAT(findings[0].summary, HasSubstr("the dump of rank 2 is cut"));
 }
 
+TEST(Absence, CountsAgreeWithTheirWords) {
+  Story story;
+  for (int rank = 0; rank < 4; ++rank) story.dump(rank, 3, 4);
+  std::vector<RankRecord>& ranks = story.evidence().trace.ranks;
+  ranks[1].tail_lost = ranks[2].tail_lost = ranks[3].head_lost = true;
+  story.in("lost");
+  story.evidence().inputs.back().unreadable = true;
+  const auto findings = judge_absence(story.evidence());
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_THAT(findings[0].summary, HasSubstr("the dumps of ranks 1,2 are cut"));
+  EXPECT_THAT(findings[0].summary, HasSubstr("1 unreadable file"));
+  EXPECT_THAT(findings[0].summary, ::testing::Not(HasSubstr("files")));
+  EXPECT_THAT(findings[0].explanation, HasSubstr("The ring of rank 3 has overwritten its oldest entries"));
+}
+
 TEST(Absence, ARankThatDiedNeedsNoDump) {
   Story story;
   for (int rank : {0, 1, 3}) story.dump(rank, 3, 4);
