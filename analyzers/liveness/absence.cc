@@ -17,6 +17,7 @@ struct Dumps {
   RankSet present;
   std::vector<const RankRecord*> cut;    // rows are missing at the end
   std::vector<const RankRecord*> rings;  // entries before the first row are gone
+  std::size_t unnamed = 0;               // of no known rank
   bool any = false;
 };
 
@@ -27,6 +28,7 @@ Dumps dumps_of(const Evidence& evidence) {
     if (!record.snapshot) continue;
     dumps.any = true;
     if (record.rank) ranks.push_back(*record.rank);
+    if (!record.rank) ++dumps.unnamed;
     if (record.tail_lost) dumps.cut.push_back(&record);
     if (record.head_lost) dumps.rings.push_back(&record);
   }
@@ -54,7 +56,9 @@ RankSet expected_ranks(const Evidence& evidence) {
 std::optional<Finding> holes(const Evidence& evidence, const RankSet& dead) {
   const Dumps dumps = dumps_of(evidence);
   if (!dumps.any) return std::nullopt;
-  const RankSet absent = expected_ranks(evidence).without(dumps.present).without(dead);
+  RankSet absent = expected_ranks(evidence).without(dumps.present).without(dead);
+  // They may all be there, only not numbered, which is a finding of its own.
+  if (dumps.unnamed >= absent.size()) absent = {};
   std::vector<const Input*> unreadable;
   for (const Input& input : evidence.inputs) {
     if (input.unreadable) unreadable.push_back(&input);

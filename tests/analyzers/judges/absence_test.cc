@@ -21,6 +21,19 @@ TEST(Absence, DumpsOfAllButTwo) {
   EXPECT_THAT(findings[0].summary, HasSubstr("no dump of ranks 3,6 (2 of 8 ranks)"));
 }
 
+TEST(Absence, DumpsOfUnknownRanksAreNotMissing) {
+  Story story;
+  for (int rank = 0; rank < 4; ++rank) story.dump(rank, 3, 4);
+  for (RankRecord& record : story.evidence().trace.ranks) record.rank.reset();
+  EXPECT_THAT(judge_absence(story.evidence()), IsEmpty());
+  story.evidence().trace.ranks[1].rank = RankId(1);
+  EXPECT_THAT(judge_absence(story.evidence()), IsEmpty()) << "three of no rank, three ranks without one";
+  story.evidence().trace.ranks.pop_back();
+  const auto findings = judge_absence(story.evidence());
+  ASSERT_THAT(brief(findings), ElementsAre("evidence-missing info high none"));
+  EXPECT_THAT(findings[0].summary, HasSubstr("no dump of ranks 0,2,3")) << "one of them is really not there";
+}
+
 TEST(Absence, AFullSetWithOverrunRingsIsWhole) {
   Story story;
   for (int rank = 0; rank < 4; ++rank) story.dump(rank, 3, 4);
