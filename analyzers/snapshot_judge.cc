@@ -70,8 +70,9 @@ class DivergenceMerger {
     Finding f = std::move(undecided_.front().finding);
     f.ranks = suspect;
     f.confidence = Confidence::medium;
-    f.explanation += fmt::format("{} groups differ between two equal sides each; {} is the only one in all of them.\n",
-                                 undecided_.size(), suspect.label(8));
+    f.explanation +=
+        fmt::format("{} groups differ between two equal sides each; {} {} in all of them.\n", undecided_.size(),
+                    suspect.label(8), suspect.size() == 1 ? "is the only one" : "are the only ones");
     return {std::move(f)};
   }
 
@@ -101,8 +102,8 @@ void add_no_desync(const JobView& job, std::vector<Finding>& findings) {
   f.code = "no-desync";
   f.severity = Severity::info;
   f.confidence = job.seen == job.known ? Confidence::high : Confidence::medium;
-  f.summary = fmt::format("the recorded collectives of {} ranks agree: {} calls in {} group{}", job.seen.size(),
-                          format_count(calls), groups, groups == 1 ? "" : "s");
+  f.summary = fmt::format("the recorded collectives of {} ranks agree: {} call{} in {} group{}", job.seen.size(),
+                          format_count(calls), calls == 1 ? "" : "s", groups, groups == 1 ? "" : "s");
   f.explanation =
       "No call is missing, too many, in another order or of another size among what the recorders hold. What they do "
       "not hold (older calls, and sends and receives where the backend records none) is not covered.\n";
@@ -173,7 +174,7 @@ std::optional<Finding> dumps_of_other_times(const JobView& job) {
                           all.size() == 1 ? "it" : "they", all.size() == 1 ? "it" : "them");
   if (!job.outdated.empty()) {
     f.explanation += fmt::format(
-        "What there is of {} is of an earlier attempt of the job, and was left out: by its folder, or because its "
+        "What there is of {} comes from an earlier attempt of the job, and was left out: by its folder, or because its "
         "calls were complete minutes before the others issued the same ones.\n",
         job.outdated.label(8));
   }

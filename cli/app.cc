@@ -20,18 +20,31 @@ std::string footer() {
          "'ddx COMMAND --help' says more; 'ddx explain' lists what ddx can find.";
 }
 
+bool is_command(const std::string& name) {
+  return std::any_of(commands().begin(), commands().end(), [&name](const Command& c) { return c.name == name; });
+}
+
 // A mistyped command is by far the commonest mistake: name what may have been meant.
 std::string mistake(const std::string& what, const std::vector<std::string>& arguments) {
   std::string text = "ddx: " + printable_line(what) + "\n";
-  std::vector<std::string> names;
-  for (const Command& command : commands()) names.push_back(command.name);
-  const bool known = !arguments.empty() && std::find(names.begin(), names.end(), arguments.front()) != names.end();
+  const bool known = !arguments.empty() && is_command(arguments.front());
   if (!known && !arguments.empty() && !arguments.front().starts_with('-')) {
     text = "ddx: there is no command '" + printable_line(arguments.front()) + "'\n";
+    std::vector<std::string> names;
+    for (const Command& command : commands()) names.push_back(command.name);
     const std::vector<std::string> near = closest(arguments.front(), names);
     if (!near.empty()) text += "Did you mean: ddx " + near.front() + "\n";
   }
   return text + "Try: ddx " + (known ? arguments.front() + " --help" : "--help") + "\n";
+}
+
+// "help" and "help analyze", as other programs have it.
+std::vector<std::string> with_help_as_option(std::vector<std::string> arguments) {
+  if (arguments.empty() || arguments.front() != "help") return arguments;
+  arguments.erase(arguments.begin());
+  // An option behind it, or a command of no such name, is told as it would be without "help".
+  if (arguments.empty() || is_command(arguments.front())) arguments.emplace_back("--help");
+  return arguments;
 }
 
 Exit run_action(const Action& action, Console& console) {
@@ -50,7 +63,8 @@ Exit run_action(const Action& action, Console& console) {
 
 }  // namespace
 
-Exit run(const std::vector<std::string>& arguments, Console& console) {
+Exit run(const std::vector<std::string>& given, Console& console) {
+  const std::vector<std::string> arguments = with_help_as_option(given);
   CLI::App app("ddx finds out why a distributed training job hangs", "ddx");
   app.set_version_flag("--version", std::string("ddx ") + DDX_VERSION);
   app.require_subcommand(1);

@@ -149,11 +149,13 @@ std::optional<Finding> absent_members(const Evidence& evidence, const Comm& comm
     if (comm.positions_are_ranks) finding.victims = others(last, gone);
     finding.summary = dead.empty() ? fmt::format("NCCL's RAS gets no answer from {}", who)
                                    : fmt::format("NCCL's RAS considers {} dead", who);
-    finding.explanation =
-        "Its process ended, or its host cannot be reached: RAS threads of the other processes tried.\n";
+    finding.explanation = fmt::format("{} ended, or {} cannot be reached: RAS threads of the other processes tried.\n",
+                                      gone.size() == 1 ? "Its process" : "Their processes",
+                                      gone.size() == 1 ? "its host" : "their hosts");
     if (!dead.empty() && !mute.empty())
-      finding.explanation += fmt::format("{} does not answer either.\n", mute.label());
-    finding.advice = "Look whether that process exists, at its log's end, and at its host.";
+      finding.explanation += fmt::format("{} {} not answer either.\n", mute.label(), mute.size() == 1 ? "does" : "do");
+    finding.advice = gone.size() == 1 ? "Look whether that process exists, at its log's end, and at its host."
+                                      : "Look whether those processes exist, at their logs' ends, and at their hosts.";
     return finding;
   }
   if (missing.empty()) return std::nullopt;
@@ -162,21 +164,27 @@ std::optional<Finding> absent_members(const Evidence& evidence, const Comm& comm
             starting ? Confidence::medium : Confidence::low);
   const std::string who = name(comm, missing, finding);
   add_places(last, missing, finding);
-  finding.summary = starting ? fmt::format("A communicator is still starting, and {} has not come", who)
+  finding.summary = starting ? fmt::format("A communicator is still starting, and {} {} not come", who,
+                                           missing.size() == 1 ? "has" : "have")
                              : fmt::format("NCCL's RAS has no data of {}", who);
-  finding.explanation = starting
-                            ? "The members that came wait for the others.\n"
-                            : "RAS does not say that it is dead: it may have left the communicator, or answer late.\n";
-  finding.advice = "Ask RAS again with a longer time-out, and look whether those processes exist.";
+  finding.explanation = starting ? "The members that came wait for the others.\n"
+                                 : fmt::format(
+                                       "RAS does not say that {0} dead: {1} may have left the communicator, or answer "
+                                       "late.\n",
+                                       missing.size() == 1 ? "it is" : "they are", missing.size() == 1 ? "it" : "they");
+  finding.advice = fmt::format("Ask RAS again with a longer time-out, and look whether {}.",
+                               missing.size() == 1 ? "that process exists" : "those processes exist");
   return finding;
 }
 
 // ---- counts ---------------------------------------------------------------------------------------------------------
 
+std::string ranks_text(std::uint64_t count) { return fmt::format("{} rank{}", count, count == 1 ? "" : "s"); }
+
 std::string levels_text(const std::vector<Level>& levels) {
   std::vector<std::string> parts;
   for (const Level& level : levels)
-    parts.push_back(fmt::format("{} rank{} up to {}", level.count, level.count == 1 ? "" : "s", level.launched));
+    parts.push_back(fmt::format("{} up to {}", ranks_text(level.count), level.launched));
   return join_words(parts, 4);
 }
 
@@ -228,7 +236,7 @@ Movement movement_of(const Comm& comm) {
 Finding held_up(const Evidence& evidence, const Comm& comm, const Unequal& unequal) {
   const Level& low = unequal.levels.front();
   Finding finding = start(evidence, comm, "missing-ranks", Severity::error, Confidence::medium);
-  std::string who = fmt::format("{} ranks", low.count);
+  std::string who = ranks_text(low.count);
   if (low.listed()) {
     who = name(comm, low.ranks, finding);
     if (comm.positions_are_ranks) finding.victims = others(comm.last(), low.ranks);
@@ -265,7 +273,7 @@ Finding undecided(const Evidence& evidence, const Comm& comm, const Unequal& une
   finding.summary = fmt::format("{} counts differ by {} ({}): one report does not tell a hang from a job at work",
                                 unequal.op, unequal.gap(), levels_text(unequal.levels));
   if (few_ahead) {
-    const std::string listed = high.ranks.empty() ? fmt::format("{} ranks", high.count) : high.ranks.label(6);
+    const std::string listed = high.ranks.empty() ? ranks_text(high.count) : high.ranks.label(6);
     finding.explanation = fmt::format(
         "{} {} ahead, not at fault: RAS lists the smaller set, and here that set leads. A small lead with all others "
         "level is "
@@ -277,9 +285,9 @@ Finding undecided(const Evidence& evidence, const Comm& comm, const Unequal& une
     finding.explanation = "Ranks launch at their own pace: a small lag is what a healthy snapshot may look like.\n";
   }
   finding.explanation += fmt::format(
-      "If the counts do not move, the {} with the lower count have not launched number {}, and the "
-      "question is what holds them.\n",
-      low.count, low.launched + 1);
+      "If the counts do not move, the {} with the lower count {} not launched number {}, and the question is what "
+      "holds {}.\n",
+      low.count, low.count == 1 ? "has" : "have", low.launched + 1, low.count == 1 ? "it" : "them");
   finding.advice = "Take a second report some seconds later (ncclras -v), and give both.";
   return finding;
 }
@@ -287,14 +295,14 @@ Finding undecided(const Evidence& evidence, const Comm& comm, const Unequal& une
 Finding behind(const Evidence& evidence, const Comm& comm, const Unequal& unequal) {
   const Level& low = unequal.levels.front();
   Finding finding = start(evidence, comm, "lagging-rank", Severity::warning, Confidence::low);
-  std::string who = fmt::format("{} ranks", low.count);
+  std::string who = ranks_text(low.count);
   if (low.listed()) {
     who = name(comm, low.ranks, finding);
     add_places(comm.last(), low.ranks, finding);
     if (comm.positions_are_ranks) finding.victims = others(comm.last(), low.ranks);
   }
-  finding.summary = fmt::format("{} {} {} operations behind in {} ({})", who, low.count == 1 ? "is" : "are",
-                                unequal.gap(), unequal.op, levels_text(unequal.levels));
+  finding.summary = fmt::format("{} {} {} operation{} behind in {} ({})", who, low.count == 1 ? "is" : "are",
+                                unequal.gap(), unequal.gap() == 1 ? "" : "s", unequal.op, levels_text(unequal.levels));
   finding.explanation =
       "Fast ranks may launch ahead, so a gap alone is no proof; but few ranks that lag by more than one while all "
       "others are level are where to look first.\n";

@@ -175,9 +175,9 @@ class CycleJudge {
     f.summary = fmt::format("rank {} makes {} call{} {} than the other members of group {}", odd.rank.value, by,
                             by == 1 ? "" : "s", fewer ? "less" : "more", odd.group->label);
     f.explanation = fmt::format(
-        "Over its whole program rank {} makes {} calls in group {}, every other member {}; equal calls "
+        "Over its whole program rank {} makes {} call{} in group {}, every other member {}; equal calls "
         "around it hide where.\n",
-        odd.rank.value, odd.calls, odd.group->label, odd.usual);
+        odd.rank.value, odd.calls, odd.calls == 1 ? "" : "s", odd.group->label, odd.usual);
     f.advice = "Look for a branch, an early return or an exception handler that only this rank takes.";
     return f;
   }
@@ -490,8 +490,8 @@ class CycleJudge {
       f.ranks.insert(ranks_of(graph_, missed->waiters));
     }
     f.explanation =
-        "Their whole programs are known and do not hold that call: the group's members do not fit the work, or the "
-        "call was left out.\n";
+        absent.size() == 1 ? "Its whole program is known and does not" : "Their whole programs are known and do not";
+    f.explanation += " hold that call: the group's members do not fit the work, or the call was left out.\n";
     f.advice =
         "Compare the group's member list with who is meant to take part, and look for a branch that leads around the "
         "call.";

@@ -45,11 +45,13 @@ Finding silent_ranks(const JobView& job, const WaitGraph& graph, const RankSet& 
       "All ranks with evidence have entered the operation and agree on it; only ranks without evidence can keep it "
       "from ending, unless the fault is below (device, link, library).\n";
   f.evidence.push_back(call_evidence(job, group, group.members[wait.member], wait.row));
-  f.advice =
-      few ? fmt::format(
-                "Look for the log and the process of {}: it has probably crashed or was killed before it could dump.",
-                unseen.label(8))
-          : fmt::format("Collect the dumps of {} and run this again.", unseen.label(8));
+  f.advice = few ? fmt::format(
+                       "Look for the log{0} and the process{1} of {2}: {3} probably crashed or {4} killed before {5} "
+                       "could dump.",
+                       unseen.size() == 1 ? "" : "s", unseen.size() == 1 ? "" : "es", unseen.label(8),
+                       unseen.size() == 1 ? "it has" : "they have", unseen.size() == 1 ? "was" : "were",
+                       unseen.size() == 1 ? "it" : "they")
+                 : fmt::format("Collect the dumps of {} and run this again.", unseen.label(8));
   return f;
 }
 
@@ -78,14 +80,18 @@ Finding device_finding(const JobView& job, const Instance& wait, const Starts& s
   f.victims = starts.started;
   f.confidence = Confidence::medium;
   f.subjects = {"group " + group.label, fmt::format("seq {}", wait.seq)};
-  f.summary = fmt::format("the device of {} never started {} (group {}, seq {}), which {} started",
-                          starts.scheduled.label(8), describe_call(job, group.members[wait.member], wait.row),
-                          group.label, wait.seq, starts.started.label(8));
+  f.summary = fmt::format("the device{} of {} never started {} (group {}, seq {}), which {} started",
+                          starts.scheduled.size() == 1 ? "" : "s", starts.scheduled.label(8),
+                          describe_call(job, group.members[wait.member], wait.row), group.label, wait.seq,
+                          starts.started.label(8));
   f.explanation =
       "Every member has enqueued the call. Where it is only scheduled, the device is still busy with work enqueued "
       "before it: a kernel that does not end, or a copy.\n";
   f.evidence.push_back(call_evidence(job, group, group.members[wait.member], wait.row));
-  f.advice = "Look at what runs on that device (cuda-gdb, nvidia-smi, py-spy dump --native of its process).";
+  f.advice =
+      starts.scheduled.size() == 1
+          ? "Look at what runs on that device (cuda-gdb, nvidia-smi, py-spy dump --native of its process)."
+          : "Look at what runs on those devices (cuda-gdb, nvidia-smi, py-spy dump --native of their processes).";
   return f;
 }
 
@@ -139,8 +145,9 @@ Finding cannot_tell(const JobView& job, const WaitGraph& graph, const Instance& 
       "The dump was cut or taken earlier than the others, or its ring lost the calls of this group. All other ranks "
       "with evidence have made the call and agree on it.\n";
   f.evidence.push_back(call_evidence(job, group, group.members[wait.member], wait.row));
-  f.advice = fmt::format("Get a whole dump of {} from the time of the hang, or a stack of its process (py-spy dump).",
-                         unknown.label(8));
+  f.advice = fmt::format("Get {} of {} from the time of the hang, or {} (py-spy dump).",
+                         unknown.size() == 1 ? "a whole dump" : "whole dumps", unknown.label(8),
+                         unknown.size() == 1 ? "a stack of its process" : "stacks of their processes");
   return f;
 }
 

@@ -155,9 +155,11 @@ class ChainEndJudge {
     if (silence_.finished) f.ranks.insert(waiting);
     f.confidence = silence_.finished ? Confidence::high : Confidence::medium;
     f.summary =
-        fmt::format("{} waits in {} for {}, which {} the {} (group {})", waiting.label(8),
+        fmt::format("{} in {} for {}, which {} the {} (group {})", waits(waiting.label(8)),
                     describe_call(job_, waiter(), instance_.row), idle_.label(8),
-                    silence_.finished || silence_.stop ? "never posts" : "has not posted", wanted, group_.label);
+                    silence_.finished || silence_.stop ? (idle_.size() == 1 ? "never posts" : "never post")
+                                                       : (idle_.size() == 1 ? "has not posted" : "have not posted"),
+                    wanted, group_.label);
     f.explanation = idle_.size() == 1
                         ? fmt::format(
                               "{} is in no operation itself: all that it posted is complete, and the {} is "
@@ -216,10 +218,10 @@ class ChainEndJudge {
                               instance_.seq, waits(waiting), idle_.size() == 1 ? "it" : "them");
       f.advice = look_at_hosts();
     }
+    const std::size_t present = group_.members.size() - instance_.missing.size() - instance_.unseen.size();
     f.explanation = fmt::format(
-        "{} of {} members have enqueued seq {} of group {}; all that {} enqueued is complete, and {}.\n",
-        group_.members.size() - instance_.missing.size() - instance_.unseen.size(), group_.members.size(),
-        instance_.seq, group_.label, idle_.label(8),
+        "{} of {} members {} enqueued seq {} of group {}; all that {} enqueued is complete, and {}.\n", present,
+        group_.members.size(), present == 1 ? "has" : "have", instance_.seq, group_.label, idle_.label(8),
         idle_.size() == 1
             ? "it waits for nobody: its host is elsewhere (data, a lock, another branch), or it has ended"
             : "they wait for nobody: their hosts are elsewhere (data, a lock, another branch), or they have ended");
@@ -268,7 +270,8 @@ class ChainEndJudge {
     if (f.code == "missing-ranks" && hosts_elsewhere()) f.code = "stuck-host";
     const bool only_absent = f.code == "missing-ranks" || f.code == "stuck-host" || f.code == "group-create";
     if (!only_absent || sites.size() != idle_.size() || sites.front().empty()) return;
-    f.advice = fmt::format("Look at {}: {} was there when its stack was taken.", sites.front(), idle_.label(8));
+    f.advice = fmt::format("Look at {}: {} {} taken.", sites.front(), idle_.label(8),
+                           idle_.size() == 1 ? "was there when its stack was" : "were there when their stacks were");
   }
 
   Finding dead() const {

@@ -50,9 +50,9 @@ Finding disagreement(const std::string& name, const std::vector<Claim>& claims) 
   for (std::size_t i = majority ? 1 : 0; i < claims.size(); ++i) f.ranks.insert(claims[i].ranks);
   f.victims = majority ? claims[0].ranks : RankSet();
   f.subjects = {"group " + name};
-  f.summary =
-      fmt::format("{} and {} disagree on the members of group {}: {} ranks against {}", claims[1].ranks.label(8),
-                  claims[0].ranks.label(8), name, claims[1].members.size(), claims[0].members.size());
+  f.summary = fmt::format("{} and {} disagree on the members of group {}: {} rank{} against {}",
+                          claims[1].ranks.label(8), claims[0].ranks.label(8), name, claims[1].members.size(),
+                          claims[1].members.size() == 1 ? "" : "s", claims[0].members.size());
   for (std::size_t i = 0; i < std::min<std::size_t>(claims.size(), 6); ++i) {
     f.explanation += fmt::format("{}: members {}\n", claims[i].ranks.label(8), claims[i].members.text());
   }

@@ -169,8 +169,8 @@ Finding started_twice_over(const Evidence& evidence, const Barrier& barrier, con
     finding.subjects.push_back(fmt::format("line {}:{}", file_name(evidence, *reporter.event), reporter.event->line));
   }
   finding.summary =
-      fmt::format("The job is started twice over: {} processes joined a world of {}, and one calls itself {}",
-                  barrier.count, barrier.world, beyond.label(4));
+      fmt::format("The job is started twice over: {} processes joined a world of {}, and {} {}", barrier.count,
+                  barrier.world, beyond.size() == 1 ? "one calls itself" : "some call themselves", beyond.label(4));
   finding.explanation = fmt::format(
       "A world of {} has ranks 0-{}; {} cannot be in it. {} arrivals{}: two mechanisms multiply, such as srun starting "
       "several tasks of which each spawns workers of its own, while the world size was taken from one of the two.\n",
@@ -206,13 +206,14 @@ Finding counted_before(const Evidence& evidence, const Barrier& barrier) {
       fmt::format("The store counts {} arrivals for a world of {}: {} attempts were counted under one key",
                   barrier.count, barrier.world, times);
   finding.explanation = fmt::format(
-      "{} is {} times the world size and no rank lies beyond it ({} reports), so nothing was started twice over: each "
+      "{} is {} times the world size and no rank lies beyond it ({} {}), so nothing was started twice over: each "
       "restart added its {} arrivals to the same counter, and the count can never equal the world size again.\n",
-      barrier.count, times, barrier.reporting().label(4), barrier.world);
+      barrier.count, times, barrier.reporting().label(4), barrier.reporting().size() == 1 ? "reports" : "report",
+      barrier.world);
   finding.explanation += fmt::format(
       "The cause to look for is the failure that ended attempt 0, before these lines; the "
-      "numbers fit {} restart(s).\n",
-      times - 1);
+      "numbers fit {} restart{}.\n",
+      times - 1, times == 2 ? "" : "s");
   std::size_t told = 0;
   for (const auto& [event, fact] : seen<AttemptStart>(evidence)) {
     if (++told <= 3) cite(finding, evidence, *event);

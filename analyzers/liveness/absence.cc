@@ -17,6 +17,7 @@ struct Dumps {
   RankSet present;
   std::vector<const RankRecord*> cut;    // rows are missing at the end
   std::vector<const RankRecord*> rings;  // entries before the first row are gone
+  std::size_t unnamed = 0;               // of no known rank
   bool any = false;
 };
 
@@ -27,6 +28,7 @@ Dumps dumps_of(const Evidence& evidence) {
     if (!record.snapshot) continue;
     dumps.any = true;
     if (record.rank) ranks.push_back(*record.rank);
+    if (!record.rank) ++dumps.unnamed;
     if (record.tail_lost) dumps.cut.push_back(&record);
     if (record.head_lost) dumps.rings.push_back(&record);
   }
@@ -54,7 +56,9 @@ RankSet expected_ranks(const Evidence& evidence) {
 std::optional<Finding> holes(const Evidence& evidence, const RankSet& dead) {
   const Dumps dumps = dumps_of(evidence);
   if (!dumps.any) return std::nullopt;
-  const RankSet absent = expected_ranks(evidence).without(dumps.present).without(dead);
+  RankSet absent = expected_ranks(evidence).without(dumps.present).without(dead);
+  // They may all be there, only not numbered, which is a finding of its own.
+  if (dumps.unnamed >= absent.size()) absent = {};
   std::vector<const Input*> unreadable;
   for (const Input& input : evidence.inputs) {
     if (input.unreadable) unreadable.push_back(&input);
@@ -78,16 +82,21 @@ std::optional<Finding> holes(const Evidence& evidence, const RankSet& dead) {
   }
   if (!dumps.cut.empty()) {
     const RankSet cut = ranks_of(dumps.cut);
-    parts.push_back(cut.empty() ? std::string("a dump is cut") : fmt::format("the dump of {} is cut", cut.label(6)));
+    parts.push_back(cut.empty() ? std::string("a dump is cut")
+                                : fmt::format("the dump{} of {} {} cut", cut.size() == 1 ? "" : "s", cut.label(6),
+                                              cut.size() == 1 ? "is" : "are"));
     finding.explanation += "Entries behind the cut are unknown, not missing.\n";
   }
-  if (!unreadable.empty()) parts.push_back(fmt::format("{} unreadable file(s)", unreadable.size()));
+  if (!unreadable.empty())
+    parts.push_back(fmt::format("{} unreadable file{}", unreadable.size(), unreadable.size() == 1 ? "" : "s"));
   for (std::size_t i = 0; i < unreadable.size() && i < kMostNotes; ++i) {
     finding.evidence.push_back({unreadable[i]->path, std::nullopt, unreadable[i]->note});
   }
   if (!dumps.rings.empty()) {
-    finding.explanation += fmt::format("The rings of {} have overwritten their oldest entries: unknown, not missing.\n",
-                                       ranks_of(dumps.rings).label());
+    const RankSet rings = ranks_of(dumps.rings);
+    finding.explanation += fmt::format("The {} oldest entries: unknown, not missing.\n",
+                                       rings.size() == 1 ? "ring of " + rings.label() + " has overwritten its"
+                                                         : "rings of " + rings.label() + " have overwritten their");
   }
   finding.summary = "Evidence is missing: " + join_words(parts);
   finding.advice = absent.empty() ? "Collect the cut or unreadable files again."
@@ -151,13 +160,15 @@ std::optional<Finding> silent_log(const Evidence& evidence, const RankSet& dead)
     finding.victims.insert(rank);
     cite(finding, evidence, *voice.first_timeout);
   }
-  finding.summary = fmt::format("The log of {} stops minutes before the others', which then time out", silent.label());
+  finding.summary =
+      fmt::format("The {} minutes before the others', which then time out",
+                  silent.size() == 1 ? "log of " + silent.label() + " stops" : "logs of " + silent.label() + " stop");
   finding.explanation = fmt::format(
       "{} reported progress like the others and then fell silent, while {} went on and "
       "later timed out. Silence is weak evidence: output may be lost or buffered.\n",
       silent.label(), finding.victims.label());
-  finding.advice =
-      fmt::format("Look at what {} did after its last line: a stack (py-spy dump) or its host's log.", silent.label());
+  finding.advice = fmt::format("Look at what {} did after {} last line: a stack (py-spy dump) or the host's log.",
+                               silent.label(), silent.size() == 1 ? "its" : "their");
   return finding;
 }
 

@@ -132,9 +132,9 @@ void explain_dumps(const Evidence& evidence, Finding& finding) {
   const RankSet without = finding.ranks.without(with_dump);
   if (without.empty()) return;
   finding.explanation += fmt::format(
-      "Of the {} ranks known, {} left a recorder dump; {} left none: the process ended "
+      "Of the {} ranks known, {} left a recorder dump; {} left none: the {} ended "
       "otherwise than by the time-out that made the others write theirs.\n",
-      known_ranks(evidence).size(), with_dump.size(), without.label());
+      known_ranks(evidence).size(), with_dump.size(), without.label(), without.size() == 1 ? "process" : "processes");
   finding.victims.insert(with_dump.without(finding.ranks));
 }
 
@@ -162,13 +162,15 @@ void summarise(const Evidence& evidence, const Cause& cause, Finding& finding) {
   if (cause.ends.size() > 1 && finding.ranks.size() > 1) who = finding.ranks.label();
   if (who.front() >= 'a') who.front() = static_cast<char>(who.front() - 'a' + 'A');
   if (alike) {
-    finding.summary = fmt::format("{} {}", who, first.what);
+    const bool several = cause.ends.size() > 1 && finding.ranks.size() > 1 && first.what.starts_with("was ");
+    finding.summary = fmt::format("{} {}", who, several ? "were" + first.what.substr(3) : first.what);
   } else {
     finding.summary = fmt::format("{} ended by errors of their own; which came first is not known", who);
   }
   if (!finding.victims.empty()) {
     finding.summary +=
-        fmt::format("; {} only {} on it", finding.victims.label(4), finding.victims.size() == 1 ? "waits" : "wait");
+        fmt::format("; {} only {} on {}", finding.victims.label(4), finding.victims.size() == 1 ? "waits" : "wait",
+                    finding.ranks.size() > 1 ? "them" : "it");
   }
 }
 
@@ -185,10 +187,10 @@ void explain_ends(const Evidence& evidence, const Cause& cause, const std::vecto
   }
   const RankSet ranks(std::move(later));
   if (ranks.empty()) return;
-  finding.explanation += fmt::format(
-      "The end of {} is a consequence: later, asked for by the launcher, or only a "
-      "report that a peer was gone.\n",
-      ranks.label());
+  finding.explanation +=
+      fmt::format("The {} {}: later, asked for by the launcher, or only a report that a peer was gone.\n",
+                  ranks.size() == 1 ? "end of " + ranks.label() + " is" : "ends of " + ranks.label() + " are",
+                  ranks.size() == 1 ? "a consequence" : "consequences");
   for (const End& end : consequences) {
     if (end.rank && ranks.contains(*end.rank)) cite(finding, evidence, *end.event);
   }
@@ -299,9 +301,9 @@ std::optional<Finding> another_size(const Evidence& evidence, const std::vector<
   finding.code = "mismatch-size";
   finding.confidence = Confidence::low;
   finding.victims = RankSet(std::move(receivers));
-  finding.summary =
-      fmt::format("{} received data of another size than it expects, and gave up; who is wrong is not shown",
-                  finding.victims.empty() ? std::string("A rank") : finding.victims.label(4));
+  finding.summary = fmt::format("{} received data of another size than {}, and gave up; who is wrong is not shown",
+                                finding.victims.empty() ? std::string("A rank") : finding.victims.label(4),
+                                finding.victims.size() > 1 ? "they expect" : "it expects");
   finding.explanation =
       "A collective does not match between two neighbours: another count, another datatype, or another operation "
       "altogether. The receiver is only the one who noticed; the others' closed connections follow.\n";

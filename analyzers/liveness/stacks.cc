@@ -93,7 +93,10 @@ std::string places_text(const Hosts& hosts) {
   for (std::size_t i = 0; i < ordered.size() && i < kMostPlaces; ++i) {
     text += fmt::format("{}: {}\n", ordered[i].second.label(8), ordered[i].first);
   }
-  if (ordered.size() > kMostPlaces) text += fmt::format("and {} more places\n", ordered.size() - kMostPlaces);
+  if (ordered.size() > kMostPlaces) {
+    const std::size_t more = ordered.size() - kMostPlaces;
+    text += fmt::format("and {} more place{}\n", more, more == 1 ? "" : "s");
+  }
   return text;
 }
 
@@ -104,8 +107,9 @@ std::string calls_text(const Hosts& hosts) {
     if (in_p2p(*seen.stack)) calls[seen.stack->distributed_call].insert(seen.rank);
   }
   if (calls.size() == 1) {
-    return fmt::format("{} {} all in {}", hosts.in_p2p.label(8), hosts.timed_out ? "were" : "are",
-                       calls.begin()->first);
+    const bool one = hosts.in_p2p.size() == 1;
+    const char* be = hosts.timed_out ? (one ? "was" : "were all") : (one ? "is" : "are all");
+    return fmt::format("{} {} in {}", hosts.in_p2p.label(8), be, calls.begin()->first);
   }
   std::vector<std::string> words;
   for (const auto& [call, ranks] : calls) {
@@ -159,8 +163,9 @@ Finding perhaps_a_circle(const Evidence& evidence, const Hosts& hosts) {
   f.explanation += "Either these calls wait for each other (a circle, or peers that do not match), or ";
   f.explanation += elsewhere.empty() && unseen.empty()
                        ? std::string("messages are still on their way.\n")
-                       : fmt::format("they wait for {}, who has not come to the matching call.\n",
-                                     (elsewhere.empty() ? unseen : elsewhere).label(8));
+                       : fmt::format("they wait for {}, who {} not come to the matching call.\n",
+                                     (elsewhere.empty() ? unseen : elsewhere).label(8),
+                                     (elsewhere.empty() ? unseen : elsewhere).size() == 1 ? "has" : "have");
   f.advice =
       "The peers would decide: print rank and peer before each of these calls, or run with "
       "TORCH_DISTRIBUTED_DEBUG=DETAIL. A circle goes away with batch_isend_irecv.";

@@ -264,9 +264,9 @@ Absent behind_by_status(const View& view) {
   if (!stuck.empty()) {
     absent.confidence = Confidence::low;
     absent.why += fmt::format(
-        ": {} still {} in an earlier operation, which the others count as done (its device may be behind, or it calls "
-        "something else there)",
-        stuck.label(), stuck.size() == 1 ? "waits" : "wait");
+        ": {} still {} in an earlier operation, which the others count as done ({} something else there)",
+        stuck.label(), stuck.size() == 1 ? "waits" : "wait",
+        stuck.size() == 1 ? "its device may be behind, or it calls" : "their devices may be behind, or they call");
   }
   return absent;
 }
@@ -329,13 +329,14 @@ std::optional<Finding> not_started(const View& view) {
   Finding finding = start(group, "stuck-device", Severity::error, Confidence::medium);
   finding.ranks = RankSet(std::move(not_running));
   finding.victims = RankSet(std::move(running));
-  finding.summary = fmt::format("{} enqueued seq {} of {}, but its device never started it", finding.ranks.label(4),
-                                group.seq, group.label());
-  finding.explanation = fmt::format(
-      "{} have started the operation and wait in it; on {} the device is still busy with "
-      "something before it.\n",
-      finding.victims.label(), finding.ranks.label());
-  finding.advice = "Look at what runs on that device: a kernel that does not end, or another group's operation.";
+  finding.summary = fmt::format("{} enqueued seq {} of {}, but {} never started it", finding.ranks.label(4), group.seq,
+                                group.label(), finding.ranks.size() == 1 ? "its device" : "their devices");
+  finding.explanation =
+      fmt::format("{} started the operation and {} in it; on {} the device is still busy with something before it.\n",
+                  finding.victims.label(), finding.victims.size() == 1 ? "waits" : "wait", finding.ranks.label());
+  finding.advice =
+      finding.ranks.size() == 1 ? "Look at what runs on that device" : "Look at what runs on those devices";
+  finding.advice += ": a kernel that does not end, or another group's operation.";
   tell_unseen(view, finding);
   cite_voices(view.evidence, group, finding.ranks, finding);
   return finding;
@@ -360,9 +361,10 @@ std::optional<Finding> lagging(const View& view) {
       "out: an unseen rank may be the cause",
       finding.ranks.label(4), lowest, highest, group.seq);
   finding.explanation = fmt::format(
-      "{} {} {} behind in enqueueing. But seq {} was enqueued by it and by all others that speak, and nobody completed "
-      "it, so these ranks do not explain the time-out. A gap of this kind may be timing alone.\n",
-      finding.ranks.label(), finding.ranks.size() == 1 ? "is" : "are", highest - lowest, group.seq);
+      "{} {} {} behind in enqueueing. But seq {} was enqueued by {} and by all others that speak, and nobody completed "
+      "it, so {} not explain the time-out. A gap of this kind may be timing alone.\n",
+      finding.ranks.label(), finding.ranks.size() == 1 ? "is" : "are", highest - lowest, group.seq,
+      finding.ranks.size() == 1 ? "it" : "them", finding.ranks.size() == 1 ? "this rank does" : "these ranks do");
   tell_unseen(view, finding);
   finding.explanation += "The true cause may be one of those.\n";
   finding.advice = fmt::format("Get the same lines of {}: whoever has last enqueued below {} is the one.",
@@ -430,8 +432,8 @@ Finding timed_out(const View& view) {
   finding.explanation = "Who waits is a victim, not a culprit.\n";
   tell_unseen(view, finding);
   if (group.size && group.unseen().empty() && group.speakers.size() < *group.size) {
-    finding.explanation +=
-        fmt::format("The group has {} ranks, {} of them speak here.\n", *group.size, group.speakers.size());
+    finding.explanation += fmt::format("The group has {} ranks, {} of them {} here.\n", *group.size,
+                                       group.speakers.size(), group.speakers.size() == 1 ? "speaks" : "speak");
   }
   tell_heartbeats(view, finding);
   const RankSet unseen = group.unseen();
@@ -467,11 +469,13 @@ std::optional<Finding> apart(const View& view) {
   finding.victims = group.speakers.without(finding.ranks);
   finding.summary = fmt::format("{} stopped before seq {} of {}, where the others wait", finding.ranks.label(4),
                                 group.seq, group.label());
-  finding.explanation =
-      "It waits in an operation that the others count as done: its device may be behind, or the lists "
-      "of operations differ earlier. A dump decides.\n";
+  finding.explanation = fmt::format(
+      "{} in an operation that the others count as done: {} may be behind, or the lists of operations differ earlier. "
+      "A dump decides.\n",
+      finding.ranks.size() == 1 ? "It waits" : "They wait", finding.ranks.size() == 1 ? "its device" : "their devices");
   tell_unseen(view, finding);
-  finding.advice = "Collect recorder dumps, and look at that rank's device.";
+  finding.advice = finding.ranks.size() == 1 ? "Collect recorder dumps, and look at that rank's device."
+                                             : "Collect recorder dumps, and look at those ranks' devices.";
   cite_voices(view.evidence, group, finding.ranks, finding);
   return finding;
 }
@@ -571,9 +575,10 @@ std::optional<Finding> heartbeat_alone(const Evidence& evidence) {
     cite(finding, evidence, *event);
   }
   finding.victims = RankSet(std::move(ranks));
-  finding.summary = fmt::format("The watchdog thread of {} made no progress for {}",
-                                finding.victims.empty() ? std::string("a process") : finding.victims.label(4),
-                                format_duration(stuck_lines.front().fact->stuck_for));
+  finding.summary =
+      fmt::format("The watchdog thread{} of {} made no progress for {}", finding.victims.size() > 1 ? "s" : "",
+                  finding.victims.empty() ? std::string("a process") : finding.victims.label(4),
+                  format_duration(stuck_lines.front().fact->stuck_for));
   finding.explanation =
       "The watchdog itself hung, in a call to the device's driver or waiting for Python's lock. It does not "
       "say what the job waits for.\n";

@@ -55,8 +55,8 @@ std::string summary_of(const Divergence& d, const Words& w) {
   const bool extra = d.edit.kind == Edit::Kind::extra;
   if (d.code == "uneven-steps" && (extra || d.edit.support == 0)) {
     if (extra && d.has_majority) {
-      return fmt::format("{} went on repeating its steps ({}) after {} had left them ({})", w.odd, w.odd_call, w.others,
-                         w.place);
+      return fmt::format("{} went on repeating {} steps ({}) after {} had left them ({})", w.odd,
+                         w.many ? "their" : "its", w.odd_call, w.others, w.place);
     }
     const std::string& leaver = extra ? w.others : w.odd;
     const std::string& stayer = extra ? w.odd : w.others;
@@ -72,11 +72,13 @@ std::string summary_of(const Divergence& d, const Words& w) {
                        d.sides[0].size() == 1 ? "does" : "do");
   }
   if (d.code == "rank-skipped" && !d.has_majority) {
-    return fmt::format("{} makes {} more than {} ({}), or {} made one less: with two equal sides nobody can say which",
-                       w.odd, count_of(d.edit.length ? d.edit.length : 1, w.kind), w.others, w.place, w.others);
+    return fmt::format("{} {} {} more than {} ({}), or {} made one less: with two equal sides nobody can say which",
+                       w.odd, w.many ? "make" : "makes", count_of(d.edit.length ? d.edit.length : 1, w.kind), w.others,
+                       w.place, w.others);
   }
   if (d.code == "rank-skipped" && extra) {
-    return fmt::format("{} makes {} more than {} ({})", w.odd, count_of(d.edit.length, w.kind), w.others, w.place);
+    return fmt::format("{} {} {} more than {} ({})", w.odd, w.many ? "make" : "makes", count_of(d.edit.length, w.kind),
+                       w.others, w.place);
   }
   if (d.code == "rank-skipped") {
     return fmt::format("{} skipped {} that {} made ({})", w.odd,
@@ -131,11 +133,13 @@ std::string why_of(const JobView& job, const Divergence& d, const Words& w) {
         const bool skip = d.edit.kind == Edit::Kind::skip;
         const bool one = d.edit.length == 1;
         text += fmt::format(
-            "{} {} {} the list of {}, and the lists agree for the next {}: what differs behind that is a consequence. "
+            "{} {} {} the list of {}, and the lists agree for the next {}{}: what differs behind that is a "
+            "consequence. "
             "The hang may show later than this.\n",
             skip ? "Put" : "Take",
             skip ? (one ? "the missing call" : "the missing calls") : (one ? "that call" : "those calls"),
-            skip ? "into" : "out of", w.odd, calls_text(d.edit.support));
+            skip ? "into" : "out of", w.odd, d.edit.support == 1 ? "" : format_count(d.edit.support) + " ",
+            d.edit.support == 1 ? "call" : "calls");
       } else {
         text += fmt::format(
             "Nothing was called behind it; that {} {} a call rests on the rounds before, in which the one call "

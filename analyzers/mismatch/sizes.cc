@@ -159,8 +159,8 @@ std::vector<Finding> find_impossible_sizes(const JobView& job) {
   // One wrong computation shows in every group alike.
   Finding one = std::move(findings.front());
   for (std::size_t i = 1; i < findings.size(); ++i) one.ranks.insert(findings[i].ranks);
-  one.explanation +=
-      fmt::format("The same holds in {} groups; {} make such calls.\n", findings.size(), one.ranks.label(8));
+  one.explanation += fmt::format("The same holds in {} groups; {} {} such calls.\n", findings.size(),
+                                 one.ranks.label(8), one.ranks.size() == 1 ? "makes" : "make");
   findings.clear();
   findings.push_back(std::move(one));
   return findings;

@@ -132,9 +132,9 @@ std::vector<Finding> find_bad_peers(const JobView& job) {
     f.confidence = Confidence::high;
     f.ranks = bad->ranks;
     f.subjects = {"group " + group.label};
-    f.summary =
-        fmt::format("{} names a root or peer outside the group: {} (group {} has {} members)", bad->ranks.label(8),
-                    describe_call(job, *bad->member, bad->row), group.label, group.members.size());
+    f.summary = fmt::format("{} {} a root or peer outside the group: {} (group {} has {} members)", bad->ranks.label(8),
+                            bad->ranks.size() == 1 ? "names" : "name", describe_call(job, *bad->member, bad->row),
+                            group.label, group.members.size());
     f.explanation = "The number is a position in the communicator; the communicator has no such member.\n";
     f.evidence = {call_evidence(job, group, *bad->member, bad->row)};
     f.advice =

@@ -18,7 +18,8 @@ std::optional<Finding> empty_trace(const Evidence& evidence) {
   f.code = "empty-trace";
   f.severity = evidence.events.empty() ? Severity::error : Severity::warning;
   f.confidence = Confidence::high;
-  f.summary = fmt::format("{} dump{} hold no call at all: there is nothing to compare", dumps, dumps == 1 ? "" : "s");
+  f.summary = fmt::format("{} no call at all: there is nothing to compare",
+                          dumps == 1 ? std::string("1 dump holds") : fmt::format("{} dumps hold", dumps));
   f.explanation =
       "The recorder was on, and no collective was made before the dump, or it ran with a buffer of no entries.\n";
   f.evidence.push_back({evidence.path(evidence.trace.ranks.front().input), std::nullopt, "no entries"});
@@ -71,11 +72,12 @@ std::optional<Finding> unknown_ops(const Evidence& evidence) {
   f.code = "trace-unknown-op";
   f.severity = Severity::warning;
   f.confidence = Confidence::high;
-  f.summary = fmt::format("{} of {} calls are of a kind that ddx does not know: {}", format_count(all),
-                          format_count(rows), calls.begin()->first);
+  f.summary = fmt::format("{} of {} call{} {} of a kind that ddx does not know: {}", format_count(all),
+                          format_count(rows), rows == 1 ? "" : "s", all == 1 ? "is" : "are", calls.begin()->first);
   for (const auto& [name, count] : calls) {
     if (f.subjects.size() < 8) f.subjects.push_back("operation " + name);
-    if (f.explanation.size() < 600) f.explanation += fmt::format("{}: {} calls\n", name, format_count(count));
+    if (f.explanation.size() < 600)
+      f.explanation += fmt::format("{}: {} call{}\n", name, format_count(count), count == 1 ? "" : "s");
   }
   f.explanation += "They were matched by name and sequence number; whether their sizes fit is not known.\n";
   f.advice = "If this is an operation of PyTorch or NCCL, tell the developers of ddx its name.";

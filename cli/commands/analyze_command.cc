@@ -31,7 +31,11 @@ Exit analyze(const Options& options, Console& console) {
 Action prepare(CLI::App& app) {
   auto options = std::make_shared<Options>();
   add_read_options(app, options->read);
-  add_common_options(app, options->common, reporter_names(), true);
+  CommonHelp help;
+  help.fail_on = "Exit with 1 on findings of this severity or above: error, warning, info, never";
+  help.quiet = "One line a finding";
+  help.verbose = "Every finding in full, every piece of evidence";
+  add_common_options(app, options->common, reporter_names(), help);
   return [options](Console& console) { return analyze(*options, console); };
 }
 

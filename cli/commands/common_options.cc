@@ -54,22 +54,24 @@ class Progress {
 
 }  // namespace
 
-void add_common_options(CLI::App& app, CommonOptions& options, const std::vector<std::string>& formats, bool judges) {
+void add_common_options(CLI::App& app, CommonOptions& options, const std::vector<std::string>& formats,
+                        const CommonHelp& help) {
   options.format = formats.front();
   app.add_option("--format", options.format, "How to answer: " + fmt::format("{}", fmt::join(formats, ", ")))
       ->check(CLI::IsMember(formats))
       ->capture_default_str();
-  app.add_option("-o,--output", options.output, "Write the answer to this file instead of standard output");
-  CLI::Option* fail_on =
-      app.add_option("--fail-on", options.fail_on,
-                     "Exit with 1 on findings of this severity or above: error, warning, info, never")
-          ->check(CLI::IsMember(std::vector<std::string>{"error", "warning", "info", "never"}))
-          ->capture_default_str();
-  // Taken by every command, so that scripts may pass it to all; told only where it does something.
-  if (!judges) fail_on->group("");
-  app.add_flag("--no-color", options.no_color, "No colours, even on a terminal (NO_COLOR does the same)");
-  app.add_flag("-q,--quiet", options.quiet, "One line a finding");
-  app.add_flag("-v,--verbose", options.verbose, "Every finding in full, every piece of evidence");
+  const auto tell = [](CLI::Option* option, const std::string& text) {
+    option->description(text);
+    if (text.empty()) option->group("");  // hides it
+  };
+  tell(app.add_option("-o,--output", options.output), help.output);
+  tell(app.add_option("--fail-on", options.fail_on)
+           ->check(CLI::IsMember(std::vector<std::string>{"error", "warning", "info", "never"}))
+           ->capture_default_str(),
+       help.fail_on);
+  tell(app.add_flag("--no-color", options.no_color), help.no_color);
+  tell(app.add_flag("-q,--quiet", options.quiet), help.quiet);
+  tell(app.add_flag("-v,--verbose", options.verbose), help.verbose);
 }
 
 void add_read_options(CLI::App& app, ReadOptions& options) {

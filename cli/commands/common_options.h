@@ -29,8 +29,19 @@ struct CommonOptions {
   bool verbose = false;
 };
 
-// `formats`: the first is the default. `judges`: whether the command has findings to fail on.
-void add_common_options(CLI::App& app, CommonOptions& options, const std::vector<std::string>& formats, bool judges);
+// What the common options do in one command. All are taken by every command, so that scripts may pass them to all; one
+// that does nothing there has no text, and is not told in its help.
+struct CommonHelp {
+  std::string output = "Write the answer to this file instead of standard output";
+  std::string fail_on;
+  std::string quiet;
+  std::string verbose;
+  std::string no_color = "No colours, even on a terminal (NO_COLOR does the same)";
+};
+
+// `formats`: the first is the default.
+void add_common_options(CLI::App& app, CommonOptions& options, const std::vector<std::string>& formats,
+                        const CommonHelp& help);
 
 // How evidence is to be read.
 struct ReadOptions {

@@ -77,7 +77,11 @@ Exit convert(const Options& options, Console& console) {
 Action prepare(CLI::App& app) {
   auto options = std::make_shared<Options>();
   add_read_options(app, options->read);
-  add_common_options(app, options->common, {"ops"}, false);
+  CommonHelp help;
+  help.output = "Where to write, which must be said: a file, or - for standard output";
+  help.quiet = "Do not say what is left out";
+  help.no_color.clear();
+  add_common_options(app, options->common, {"ops"}, help);
   return [options](Console& console) { return convert(*options, console); };
 }
 

@@ -53,7 +53,9 @@ Exit explain(const Options& options, Console& console) {
 Action prepare(CLI::App& app) {
   auto options = std::make_shared<Options>();
   app.add_option("CODE", options->code, "A finding's code, as reports show it; none: list all");
-  add_common_options(app, options->common, {"text", "json"}, false);
+  CommonHelp help;
+  help.quiet = "What it means and no more; of the list, the codes alone";
+  add_common_options(app, options->common, {"text", "json"}, help);
   return [options](Console& console) { return explain(*options, console); };
 }
 

@@ -25,7 +25,10 @@ Exit info(const Options& options, Console& console) {
 Action prepare(CLI::App& app) {
   auto options = std::make_shared<Options>();
   add_read_options(app, options->read);
-  add_common_options(app, options->common, {"text", "json"}, false);
+  CommonHelp help;
+  help.quiet = "Files and ranks only";
+  help.verbose = "Every file, every group, every list in full";
+  add_common_options(app, options->common, {"text", "json"}, help);
   return [options](Console& console) { return info(*options, console); };
 }
 

@@ -7,6 +7,8 @@
 #include <tuple>
 #include <utility>
 
+#include "traces/formats/rank_of_path.h"
+
 namespace ddx::cli {
 namespace {
 
@@ -109,6 +111,17 @@ FindingPlace place_of(const Finding& finding, const Report& report) {
 }
 
 bool is_empty_file(const ReportInput& input) { return input.format == "unknown" && input.note == "empty file"; }
+
+bool is_empty_dump(const ReportInput& input) {
+  if (!is_empty_file(input)) return false;
+  std::string_view name = input.path;
+  name.remove_prefix(name.rfind('/') + 1);  // npos: 0
+  if (name.ends_with(".pickle") || name.ends_with(".pkl")) return true;
+  if (name.ends_with(".json")) name.remove_suffix(5);
+  if (name.empty() || !is_digit(name.back()) || name.find('.') != std::string_view::npos) return false;
+  return formats::stated_rank(name) || name.find("trace") != std::string_view::npos ||
+         name.find("dump") != std::string_view::npos;
+}
 
 bool describes_launch(const ReportInput& input) { return input.format == "launch" || input.format == "env-table"; }
 

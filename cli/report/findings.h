@@ -39,6 +39,9 @@ FindingPlace place_of(const Finding& finding, const Report& report);
 
 // Of the loader: a file without a byte.
 bool is_empty_file(const ReportInput& input);
+// Such a file by the name of a recorder's dump ("nccl_trace_rank_3", "rank_3.json"): something is lost there, while
+// the log of a process that printed nothing is as it should be.
+bool is_empty_dump(const ReportInput& input);
 // A launch script, a table of environments: no record of what ranks did.
 bool describes_launch(const ReportInput& input);
 

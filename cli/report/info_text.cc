@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <vector>
 
 #include "base/units.h"
@@ -19,6 +20,7 @@ constexpr std::size_t kFewestAlike = 3;  // groups that are alike are told as on
 constexpr std::size_t kSequences = 6;    // ranges of one group, unless verbose
 constexpr std::size_t kNamedFiles = 5;
 constexpr std::size_t kNamedHosts = 16;
+constexpr std::size_t kRanges = 16;  // of one list of ranks, unless verbose
 constexpr std::size_t kColumn = 14;
 
 std::string counted(std::uint64_t count, std::string_view one, std::string_view many) {
@@ -56,17 +58,25 @@ class InfoPage {
  private:
   void row(std::string_view label, const std::string& text) { page_.paragraph(label, kColumn, text, Style::bold); }
 
+  // A list of ranks: in full where that was asked for.
+  std::size_t ranges(std::size_t otherwise = kRanges) const {
+    return verbose_ ? std::numeric_limits<std::size_t>::max() : otherwise;
+  }
+
   void files() {
     std::string text = counted(report_.inputs.size(), "file", "files");
     for (const auto& [name, count] : inventory_.formats) {
       text += fmt::format("\n{} {}", format_count(count.files), printable_line(name));
-      if (!count.ranks.empty()) text += " (" + count.ranks.label() + ")";
+      if (!count.ranks.empty()) text += " (" + count.ranks.label(ranges()) + ")";
     }
     row("files", text);
-    std::vector<const ReportInput*> unread, unknown, partial;
+    if (verbose_) each_file();
+    std::vector<const ReportInput*> unread, unknown, partial, empty_dumps;
     std::size_t empty = 0, launch = 0;
     for (const ReportInput& input : report_.inputs) {
-      if (is_empty_file(input)) {
+      if (is_empty_dump(input)) {
+        empty_dumps.push_back(&input);
+      } else if (is_empty_file(input)) {
         ++empty;
       } else if (input.unreadable) {
         unread.push_back(&input);
@@ -79,12 +89,23 @@ class InfoPage {
       }
     }
     notes("unreadable", unread);
+    notes("empty dump", empty_dumps);
     notes("not whole", partial);
     notes("left out", unknown);
     if (empty > 0) row("empty", counted(empty, "file", "files"));
     if (launch > 0) {
       row("launch", counted(launch, "file describes", "files describe") + " it; this version does not judge that");
     }
+  }
+
+  void each_file() {
+    std::string text;
+    for (const ReportInput& input : report_.inputs) {
+      text +=
+          fmt::format("{}{}: {}", text.empty() ? "" : "\n", printable_line(input.path), printable_line(input.format));
+      if (!input.ranks.empty()) text += ", " + input.ranks.label(ranges());
+    }
+    if (!text.empty()) row("each file", text);
   }
 
   // What is the matter with each of `inputs`.
@@ -103,14 +124,14 @@ class InfoPage {
   }
 
   void ranks() {
-    std::string text = report_.ranks_seen.empty() ? "none named" : report_.ranks_seen.text();
+    std::string text = report_.ranks_seen.empty() ? "none named" : report_.ranks_seen.text(ranges());
     if (!report_.ranks_seen.empty()) text += fmt::format(" ({})", format_count(report_.ranks_seen.size()));
     text += report_.world_size ? fmt::format("; world size {}", format_count(*report_.world_size))
                                : "; world size not stated";
     row("ranks seen", text);
-    if (!report_.ranks_absent.empty()) {
+    if (report_.ranks_absent.size() > report_.unnumbered) {
       row("ranks absent",
-          fmt::format("{} ({})", report_.ranks_absent.text(), format_count(report_.ranks_absent.size())));
+          fmt::format("{} ({})", report_.ranks_absent.text(ranges()), format_count(report_.ranks_absent.size())));
     }
   }
 
@@ -123,7 +144,7 @@ class InfoPage {
         text += fmt::format("\n... and {} more (--verbose shows them)", sets.size() - shown);
         break;
       }
-      text += fmt::format("{}{}: {}", shown == 0 ? "" : "\n", printable_line(name), ranks.label(8));
+      text += fmt::format("{}{}: {}", shown == 0 ? "" : "\n", printable_line(name), ranks.label(ranges(8)));
       ++shown;
     }
     row(label, text);
@@ -131,9 +152,9 @@ class InfoPage {
 
   void holes() {
     std::string text;
-    const auto add = [&text](const RankSet& ranks, std::string_view what) {
+    const auto add = [this, &text](const RankSet& ranks, std::string_view what) {
       if (ranks.empty()) return;
-      text += fmt::format("{}{}: {}", text.empty() ? "" : "\n", what, ranks.label());
+      text += fmt::format("{}{}: {}", text.empty() ? "" : "\n", what, ranks.label(ranges()));
     };
     add(inventory_.head_lost, "buffer overran, earlier operations are gone");
     add(inventory_.tail_lost, "file cut, later operations are gone");
@@ -153,9 +174,9 @@ class InfoPage {
         text += fmt::format("\n... and {} more ranges (--verbose shows them)", group.sequences.size() - shown);
         break;
       }
-      text +=
-          fmt::format("{}{}-{}: {}", shown == 0 ? "" : "\n", range.first, range.second,
-                      group.sequences.size() == 1 ? "all " + counted(ranks.size(), "rank", "ranks") : ranks.label(8));
+      text += fmt::format(
+          "{}{}-{}: {}", shown == 0 ? "" : "\n", range.first, range.second,
+          group.sequences.size() == 1 ? "all " + counted(ranks.size(), "rank", "ranks") : ranks.label(ranges(8)));
       ++shown;
     }
     return text;
@@ -175,16 +196,16 @@ class InfoPage {
     page_.blank();
     if (many) {
       std::string text = fmt::format("{} alike, such as {}", format_count(set.groups.size()), title_of(first));
-      if (!first.members.empty()) text += ": " + first.members.text();
+      if (!first.members.empty()) text += ": " + first.members.text(ranges());
       row("groups", text);
     } else {
       row("group", title_of(first));
     }
     std::string members = all.size ? counted(*all.size, "member", "members") : "size not recorded";
     if (many && all.size) members += " each";
-    if (!all.members.empty()) members += (many ? ", in all: " : ": ") + all.members.text();
+    if (!all.members.empty()) members += (many ? ", in all: " : ": ") + all.members.text(ranges());
     const RankSet unseen = all.members.without(all.seen);
-    if (!unseen.empty()) members += fmt::format("; no record of {}", unseen.text());
+    if (!unseen.empty()) members += fmt::format("; no record of {}", unseen.text(ranges()));
     row("  members", members);
     row("  operations", all.operations.empty() ? "none recorded" : counts_text(all.operations));
     if (!all.states.empty()) row("  states", counts_text(all.states));
@@ -216,7 +237,7 @@ class InfoPage {
     std::string text;
     for (const auto& [name, kind] : inventory_.events) {
       text += fmt::format("{}{} {}", text.empty() ? "" : "\n", format_count(kind.count), name);
-      if (!kind.ranks.empty()) text += ": " + kind.ranks.label(8);
+      if (!kind.ranks.empty()) text += ": " + kind.ranks.label(ranges(8));
     }
     row("log events", text);
   }

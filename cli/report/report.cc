@@ -44,6 +44,8 @@ Report make_report(std::string command, const Evidence& evidence, std::vector<Fi
   report.world_size = evidence.trace.world_size;
   report.ranks_seen = ranks_seen(evidence);
   report.ranks_absent = ranks_expected(evidence.trace).without(report.ranks_seen);
+  report.unnumbered = static_cast<std::size_t>(std::count_if(evidence.trace.ranks.begin(), evidence.trace.ranks.end(),
+                                                             [](const RankRecord& record) { return !record.rank; }));
   report.findings = std::move(findings);
   report.diagnostics = evidence.diagnostics.entries();
   report.reason = why_insufficient(evidence, report.findings);

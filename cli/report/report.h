@@ -33,6 +33,7 @@ struct Report {
   std::optional<std::uint32_t> world_size;  // as stated by the evidence
   RankSet ranks_seen;                       // those with any evidence of their own
   RankSet ranks_absent;                     // members of the world or of a group without any
+  std::size_t unnumbered = 0;               // records of no known rank: they may be those of `ranks_absent`
   std::vector<Finding> findings;            // errors first, causes before consequences
   std::vector<Diagnostic> diagnostics;      // by name
 };

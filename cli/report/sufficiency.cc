@@ -93,7 +93,8 @@ std::string why_not_whole(const Evidence& evidence) {
   const RankSet ranks(std::move(cut));
   if (!ranks.empty()) {
     const bool named = !ranks.contains(RankId(-1));
-    return named ? fmt::format("the record of {} is cut, and what came after is unknown", ranks.label(8))
+    return named ? fmt::format("the record{} of {} {} cut, and what came after is unknown",
+                               ranks.size() == 1 ? "" : "s", ranks.label(8), ranks.size() == 1 ? "is" : "are")
                  : "a record is cut, and what came after is unknown";
   }
   // What a reader opened and gave up held something of the job.

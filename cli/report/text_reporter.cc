@@ -227,12 +227,12 @@ void list_files(Page& page, const std::vector<const ReportInput*>& files, std::a
 
 // What was not used, by what is the matter with it.
 void show_files(Page& page, const Report& report, bool all) {
-  std::vector<const ReportInput*> unreadable, unknown, partial, launch, empty;
+  std::vector<const ReportInput*> unreadable, unknown, partial, launch, empty_dumps, empty;
   for (const ReportInput& input : report.inputs) {
     if (input.unreadable) {
       unreadable.push_back(&input);
     } else if (is_empty_file(input)) {
-      empty.push_back(&input);
+      (is_empty_dump(input) ? empty_dumps : empty).push_back(&input);
     } else if (input.format == "unknown") {
       unknown.push_back(&input);
     } else if (describes_launch(input)) {
@@ -242,17 +242,15 @@ void show_files(Page& page, const Report& report, bool all) {
     }
   }
   list_files(page, unreadable, {"file that could not be read:", "files that could not be read:"}, true, all);
+  list_files(page, empty_dumps, {"empty dump:", "empty dumps:"}, false, all);
   list_files(page, partial, {"file read in part:", "files read in part:"}, true, all);
   list_files(page, unknown, {"file left out:", "files left out:"}, true, all);
   list_files(page, launch,
              {"file that describes the launch, which this version does not judge:",
               "files that describe the launch, which this version does not judge:"},
              false, all);
-  if (all) {
-    list_files(page, empty, {"empty file:", "empty files:"}, false, all);
-  } else if (!empty.empty()) {
-    page.paragraph("  -", 4, counted(empty.size(), "empty file", "empty files"));
-  }
+  // The log of a process that printed nothing is empty by right.
+  if (all) list_files(page, empty, {"empty file:", "empty files:"}, false, all);
 }
 
 // Diagnostics of the loader are told as lists of files.
@@ -264,7 +262,7 @@ bool told_as_files(const Diagnostic& diagnostic) {
 
 void show_holes(Page& page, const Report& report, const RenderOptions& options) {
   Page holes = page.fresh();
-  if (!report.ranks_absent.empty()) {
+  if (report.ranks_absent.size() > report.unnumbered) {
     std::string text = "nothing from " + report.ranks_absent.label();
     if (report.world_size) text += fmt::format(" of {}", format_count(*report.world_size));
     holes.paragraph("  -", 4, text);

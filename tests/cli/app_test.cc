@@ -128,6 +128,61 @@ TEST_F(App, HelpAndVersionAreFine) {
   EXPECT_THAT(ddx({"--version"}).out, testing::MatchesRegex("ddx [0-9]+\\.[0-9]+\\.[0-9]+\n"));
 }
 
+TEST_F(App, HelpIsACommandToo) {
+  EXPECT_EQ(ddx({"help"}).out, ddx({"--help"}).out);
+  EXPECT_EQ(ddx({"help"}).status, 0);
+  for (const char* command : {"analyze", "info", "explain", "convert"}) {
+    const Answer answer = ddx({"help", command});
+    EXPECT_EQ(answer.status, 0) << command;
+    EXPECT_EQ(answer.out, ddx({command, "--help"}).out) << command;
+  }
+  const Answer unknown = ddx({"help", "analyse"});
+  EXPECT_EQ(unknown.status, 2);
+  EXPECT_THAT(unknown.err, HasSubstr("Did you mean: ddx analyze"));
+}
+
+// An option that does nothing in a command is taken there, and not told; what is told is true of that command.
+TEST_F(App, HelpTellsWhatOptionsDoThere) {
+  using testing::Not;
+  const auto help = [](const char* command) { return ddx({command, "--help"}).out; };
+  EXPECT_THAT(help("analyze"), HasSubstr("One line a finding"));
+  for (const char* command : {"info", "explain", "convert"}) EXPECT_THAT(help(command), Not(HasSubstr("finding\n")));
+  for (const char* command : {"analyze", "info"}) EXPECT_THAT(help(command), HasSubstr("--verbose")) << command;
+  for (const char* command : {"explain", "convert"}) EXPECT_THAT(help(command), Not(HasSubstr("--verbose"))) << command;
+  EXPECT_THAT(help("convert"), Not(HasSubstr("instead of standard output")));
+  EXPECT_EQ(ddx({"explain", "rank-skipped", "--verbose"}).status, 0);
+  const std::string good = write("good.ops", kAgreed);
+  EXPECT_NE(ddx({"info", good}).out, ddx({"info", good, "--verbose"}).out);
+  EXPECT_NE(ddx({"info", good}).out, ddx({"info", good, "--quiet"}).out);
+  EXPECT_NE(ddx({"explain", "rank-skipped"}).out, ddx({"explain", "rank-skipped", "--quiet"}).out);
+}
+
+// Not only a bad line in it: also a file whose first line is not there.
+TEST_F(App, AnOpsFileWithoutItsWorldIsToldWhatIsExpected) {
+  const std::string text = "# of two ranks\n0-1 all_reduce f32 8 pg0\n";
+  for (const char* name : {"job.ops", "job.txt"}) {
+    const Answer answer = ddx({"analyze", write(name, text), "--format", "json"});
+    EXPECT_EQ(answer.status, 3) << name;
+    EXPECT_EQ(json::parse(answer.out)["inputs"][0]["note"], "line 2: expected 'world N' before anything else") << name;
+  }
+}
+
+TEST_F(App, APatternForRanksThatFindsNoneIsTold) {
+  write("in/rank_0.json", dump("pg", "a.py"));
+  write("in/rank_1.json", dump("pg", "a.py"));
+  const std::string says = "--rank-from finds a rank in no file's path";
+  EXPECT_THAT(ddx({
+                      "analyze",
+                      path("in"),
+                      "--rank-from",
+                      "foo_(\\d+)",
+                  })
+                  .out,
+              HasSubstr(says));
+  EXPECT_THAT(ddx({"convert", path("in"), "--rank-from", "foo_(\\d+)", "-o", "-"}).err, HasSubstr(says));
+  EXPECT_THAT(ddx({"analyze", path("in"), "--rank-from", "rank_(\\d+)"}).out, testing::Not(HasSubstr(says)));
+}
+
 TEST_F(App, StatusFollowsFindingsAndFailOn) {
   const std::string bad = write("bad.ops", kInverted);
   const std::string good = write("good.ops", kAgreed);

@@ -25,15 +25,25 @@ std::vector<std::string> page_codes() {
   return codes;
 }
 
-// The codes of docs/findings.md: the first cell of each row.
-std::vector<std::string> document_codes() {
+struct DocumentRow {
+  std::string code;  // the first cell
+  std::string line;
+};
+
+std::vector<DocumentRow> document_rows() {
   std::ifstream file(std::string(DDX_SOURCE_DIR) + "/docs/findings.md");
   const std::regex row("^\\| `([a-z0-9-]+)` \\|");
-  std::vector<std::string> codes;
+  std::vector<DocumentRow> rows;
   for (std::string line; std::getline(file, line);) {
     std::smatch match;
-    if (std::regex_search(line, match, row)) codes.push_back(match[1]);
+    if (std::regex_search(line, match, row)) rows.push_back({match[1], line});
   }
+  return rows;
+}
+
+std::vector<std::string> document_codes() {
+  std::vector<std::string> codes;
+  for (const DocumentRow& row : document_rows()) codes.push_back(row.code);
   return codes;
 }
 
@@ -89,6 +99,14 @@ TEST(Explain, KnowsWhatThisVersionFinds) {
   }
   EXPECT_THAT(explain_list_text({.width = 300}), testing::HasSubstr("[not found by this version]\n"));
   EXPECT_THAT(explain_page_text(*find_page("rank-skipped"), {}), testing::Not(testing::HasSubstr("This version")));
+}
+
+TEST(Explain, TheDocumentMarksWhatThisVersionDoesNotFind) {
+  for (const DocumentRow& row : document_rows()) {
+    ASSERT_NE(find_page(row.code), nullptr) << row.code;
+    const bool marked = row.line.find("*(not found by this version)* |") != std::string::npos;
+    EXPECT_EQ(marked, !is_found(*find_page(row.code))) << row.line;
+  }
 }
 
 TEST(Explain, FindsAPageByItsCode) {

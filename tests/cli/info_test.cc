@@ -132,6 +132,29 @@ TEST(InfoText, OnlyGroupsThatAreAlikeAreToldAsOne) {
       << "another size";
 }
 
+TEST(InfoText, VerboseShowsEachFileAndAllRanks) {
+  Evidence evidence = two_rings();
+  std::vector<RankId> odd;
+  for (std::int64_t rank = 1; rank < 99; rank += 2) odd.emplace_back(rank);
+  evidence.inputs = {{"fr/rank_0", "flight-recorder-json", {RankId(0)}, {}, "", false},
+                     {"job.log", "log", RankSet(odd), {}, "", false}};
+  const auto text = [&evidence](bool verbose) {
+    return render_info_text(take_inventory(evidence), 100, false, false, verbose);
+  };
+  EXPECT_THAT(text(true),
+              HasSubstr("\neach file     fr/rank_0: flight-recorder-json, rank 0\n              job.log: log, "));
+  EXPECT_THAT(text(true), HasSubstr("91,93,95,97"));
+  EXPECT_THAT(text(false), HasSubstr(",... (49 ranks)"));
+  EXPECT_THAT(text(false), testing::Not(HasSubstr("each file")));
+}
+
+TEST(InfoText, AnEmptyDumpIsNamed) {
+  Evidence evidence = two_rings();
+  evidence.inputs = {{"rank_3", "unknown", {}, {}, "empty file", false}};
+  EXPECT_THAT(render_info_text(take_inventory(evidence), 100, false, false, false),
+              HasSubstr("\nempty dump    rank_3: empty file\n"));
+}
+
 TEST(InfoText, FilesAreToldByWhatIsTheMatter) {
   Evidence evidence = two_rings();
   evidence.inputs = {{"a", "unknown", {}, {}, "no format that ddx knows", false},

@@ -36,6 +36,13 @@ TEST(Report, KnowsWhoIsSeenAndWhoIsAbsent) {
   EXPECT_EQ(report.ranks_absent, (RankSet{RankId(3)}));
 }
 
+TEST(Report, CountsRecordsOfNoKnownRank) {
+  Evidence evidence = three_of_four();
+  EXPECT_EQ(make_report("analyze", evidence, {}).unnumbered, 0U);
+  evidence.trace.ranks.front().rank.reset();
+  EXPECT_EQ(make_report("analyze", evidence, {}).unnumbered, 1U);
+}
+
 TEST(Report, MembersOfGroupsAreExpectedWhereNoWorldIsStated) {
   Evidence evidence = three_of_four();
   evidence.trace.world_size.reset();

@@ -159,12 +159,36 @@ TEST(TextReporter, FilesAreToldByWhatIsTheMatter) {
                    {"env.csv", "env-table", {RankId(0)}, "of the launch", false},
                    {"run.sh", "launch", {}, "of the launch", false}};
   const std::string text = render_text(report, {.width = 200});
-  EXPECT_THAT(text, HasSubstr("  - 2 empty files\n"));
-  EXPECT_THAT(text, Not(HasSubstr("a.log")));
+  EXPECT_THAT(text, Not(HasSubstr("empty"))) << "a process that prints nothing leaves an empty log";
+  EXPECT_THAT(render_text(report, {.width = 200, .verbose = true}), HasSubstr("  - 2 empty files: a.log, b.log\n"));
   EXPECT_THAT(text,
               HasSubstr("2 files that describe the launch, which this version does not judge: env.csv, run.sh\n"));
   report.inputs.pop_back();
   EXPECT_THAT(render_text(report, {.width = 200}), HasSubstr("1 file that describes the launch"));
+}
+
+TEST(TextReporter, RecordsWithoutARankAreNotNothing) {
+  Report report = sample_report();
+  report.unnumbered = report.ranks_absent.size() - 1;
+  EXPECT_THAT(render_text(report, {}), HasSubstr("nothing from ranks"));
+  ++report.unnumbered;
+  EXPECT_THAT(render_text(report, {}), Not(HasSubstr("nothing from ranks"))) << "they may be those of all of them";
+}
+
+TEST(TextReporter, AnEmptyDumpIsNamed) {
+  const auto text_for = [](const std::string& path) {
+    Report report = sample_report();
+    report.inputs = {{path, "unknown", {}, "empty file", false}};
+    return render_text(report, {.width = 200});
+  };
+  for (const char* dump : {"nccl_trace_rank_3", "fr/rank_3", "rank_3.json", "x/comm_lib_trace_rank_12", "trace_0",
+                           "nccl-dump-1", "fr.pickle", "job/r3.pkl"}) {
+    EXPECT_THAT(text_for(dump), HasSubstr(std::string("  - 1 empty dump: ") + dump + "\n"));
+  }
+  for (const char* other : {"stdout.log", "rank_3.log", "logs/rank_3/stderr.log", "rank_3.err", "job.out.3", "slurm-12",
+                            "metrics.json", "rank_3/notes", "__init__.py", ""}) {
+    EXPECT_THAT(text_for(other), Not(HasSubstr("empty"))) << other;
+  }
 }
 
 TEST(TextReporter, LongPartsAreCutUnlessVerbose) {

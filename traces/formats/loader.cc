@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "traces/formats/file_bytes.h"
 #include "traces/formats/file_walk.h"
+#include "traces/formats/rank_of_path.h"
 
 namespace ddx::formats {
 namespace {
@@ -231,6 +232,17 @@ class Pool {
   std::exception_ptr error_;
 };
 
+// A pattern that finds nothing is most likely mistyped, and without this would pass for one that was followed.
+void tell_idle_pattern(const std::vector<std::string>& files, const LoadOptions& options, Diagnostics& diagnostics) {
+  const std::optional<std::regex>& pattern = options.import.rank_from;
+  if (!pattern || files.empty()) return;
+  for (const std::string& path : files) {
+    if (rank_by_pattern(path, *pattern)) return;
+  }
+  diagnostics.count("load.rank_from_unmatched", DiagnosticSeverity::data_loss,
+                    "--rank-from finds a rank in no file's path, such as " + files.front());
+}
+
 }  // namespace
 
 Evidence load(const std::vector<std::string>& paths, const LoadOptions& options) {
@@ -250,6 +262,7 @@ Evidence load(const std::vector<std::string>& paths, const LoadOptions& options)
     pool.work();
   }
   pool.rethrow();
+  tell_idle_pattern(files, options, evidence.diagnostics);
   return evidence;
 }
 

@@ -209,10 +209,11 @@ class RasReader {
         if (read_damaged(rest.substr(next->first, next->second))) ++whole;
       }
     }
-    diagnose(
-        "nccl_ras.bad_json", DiagnosticSeverity::data_loss,
-        "not JSON (" + std::string(why) + "): " +
-            (whole == 0 ? "a report is left out" : "of a report, " + std::to_string(whole) + " communicator(s) read"));
+    diagnose("nccl_ras.bad_json", DiagnosticSeverity::data_loss,
+             "not JSON (" + std::string(why) + "): " +
+                 (whole == 0 ? "a report is left out"
+                             : "of a report, " + std::to_string(whole) +
+                                   (whole == 1 ? " communicator read" : " communicators read")));
     return whole > 0;
   }
 

@@ -8,23 +8,67 @@
 namespace ddx::formats {
 namespace {
 
-// The first line that is more than a comment says "world N".
-Sniff sniff_ops(const std::string&, std::string_view head) {
+bool is_space(char c) { return c == ' ' || c == '\t' || c == '\r'; }
+
+// The next word of `line`, taken off it; empty at its end.
+std::string_view take_word(std::string_view& line) {
+  while (!line.empty() && is_space(line.front())) line.remove_prefix(1);
+  std::size_t end = 0;
+  while (end < line.size() && !is_space(line[end])) ++end;
+  const std::string_view word = line.substr(0, end);
+  line.remove_prefix(end);
+  return word;
+}
+
+// The first line that is more than a comment; empty: there is none.
+std::string_view first_statement(std::string_view head) {
   if (head.starts_with("\xef\xbb\xbf")) head.remove_prefix(3);
   while (!head.empty()) {
     const auto end = head.find('\n');
     std::string_view line = head.substr(0, end);
     head.remove_prefix(end == std::string_view::npos ? head.size() : end + 1);
-    const auto first = line.find_first_not_of(" \t\r");
-    if (first == std::string_view::npos || line[first] == '#') continue;
-    line.remove_prefix(first);
-    if (!line.starts_with("world")) return Sniff::no;
-    line.remove_prefix(5);
-    const auto number = line.find_first_not_of(" \t");
-    const bool sure = number != std::string_view::npos && number > 0 && line[number] >= '0' && line[number] <= '9';
-    return sure ? Sniff::sure : Sniff::no;
+    while (!line.empty() && is_space(line.front())) line.remove_prefix(1);
+    if (!line.empty() && line.front() != '#') return line;
   }
-  return Sniff::no;
+  return {};
+}
+
+// "0,2-4", and no date.
+bool is_rank_list(std::string_view text) {
+  char before = ',';  // the last sign that is no digit
+  bool digit = false;
+  for (const char c : text) {
+    if (c >= '0' && c <= '9') {
+      digit = true;
+      continue;
+    }
+    if (!digit || (c != ',' && c != '-') || (c == '-' && before == '-')) return false;
+    before = c;
+    digit = false;
+  }
+  return digit;
+}
+
+// "pg tp = 0,1" or "0,2-4 all_reduce f32 8": what may stand behind "world N" alone.
+bool is_later_statement(std::string_view line) {
+  const std::string_view first = take_word(line);
+  const std::string_view second = take_word(line);
+  if (first == "pg") return !second.empty() && take_word(line) == "=";
+  if (first != "all" && !is_rank_list(first)) return false;
+  const auto kind = op_kind_from(second);
+  return kind && (is_collective(*kind) || is_p2p(*kind));
+}
+
+// Sure where the first statement is "world N". Without it a file that is meant to be one is taken all the same: its
+// reader says which line is wrong, and what is expected there.
+Sniff sniff_ops(const std::string& path, std::string_view head) {
+  const std::string_view statement = first_statement(head);
+  std::string_view rest = statement;
+  const bool world = take_word(rest) == "world";
+  const std::string_view number = take_word(rest);
+  if (world && !number.empty() && number.front() >= '0' && number.front() <= '9') return Sniff::sure;
+  if (path.ends_with(".ops") && head.find('\0') == std::string_view::npos) return Sniff::likely;
+  return is_later_statement(statement) ? Sniff::maybe : Sniff::no;
 }
 
 void import_ops(const Source& source, const ImportOptions& options, Evidence& out) {

@@ -18,6 +18,11 @@ struct WrittenClass {
   std::vector<std::int32_t> ranks;
 };
 
+// "1 more record", "2 more records".
+std::string records(std::size_t count, std::string_view which) {
+  return fmt::format("{} {}record{}", count, which, count == 1 ? "" : "s");
+}
+
 class Writer {
  public:
   Writer(const Trace& trace, std::ostream& out) : trace_(trace), out_(out) {}
@@ -64,8 +69,8 @@ void Writer::run() {
   world_ = world();
   collect();
   out_ << "world " << world_ << '\n';
-  if (second_records_ > 0) out_ << "# left out: " << second_records_ << " more record(s) of ranks that have one\n";
-  if (unranked_records_ > 0) out_ << "# left out: " << unranked_records_ << " record(s) without a rank\n";
+  if (second_records_ > 0) out_ << "# left out: " << records(second_records_, "more ") << " of ranks that have one\n";
+  if (unranked_records_ > 0) out_ << "# left out: " << records(unranked_records_, "") << " without a rank\n";
   groups();
   std::sort(seen_.begin(), seen_.end());
   std::vector<std::int32_t> absent;

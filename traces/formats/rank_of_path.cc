@@ -152,16 +152,6 @@ bool is_named_for_a_rank(std::string_view folder) {
   return all_digits(folder);
 }
 
-std::optional<RankId> by_pattern(const std::string& path, const std::regex& pattern) {
-  try {
-    std::smatch match;
-    if (!std::regex_search(path, match, pattern) || match.size() < 2) return std::nullopt;
-    return rank_from_digits(match[1].str());
-  } catch (const std::regex_error&) {
-    return std::nullopt;  // the pattern is too costly for this path: as good as no match
-  }
-}
-
 }  // namespace
 
 std::optional<RankId> stated_rank(std::string_view part) {
@@ -179,9 +169,19 @@ std::optional<RankId> stated_rank(std::string_view part) {
   return found;
 }
 
+std::optional<RankId> rank_by_pattern(const std::string& path, const std::regex& pattern) {
+  try {
+    std::smatch match;
+    if (!std::regex_search(path, match, pattern) || match.size() < 2) return std::nullopt;
+    return rank_from_digits(match[1].str());
+  } catch (const std::regex_error&) {
+    return std::nullopt;  // the pattern is too costly for this path: as good as no match
+  }
+}
+
 std::optional<RankId> rank_of_path(const std::string& path, const ImportOptions& options) {
   if (options.rank_from) {
-    if (const auto rank = by_pattern(path, *options.rank_from)) return rank;
+    if (const auto rank = rank_by_pattern(path, *options.rank_from)) return rank;
   }
   std::vector<std::string> parts;
   for (const auto& part : std::filesystem::path(path)) parts.push_back(lower(part.string()));

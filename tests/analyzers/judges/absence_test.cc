@@ -21,6 +21,19 @@ TEST(Absence, DumpsOfAllButTwo) {
   EXPECT_THAT(findings[0].summary, HasSubstr("no dump of ranks 3,6 (2 of 8 ranks)"));
 }
 
+TEST(Absence, DumpsOfUnknownRanksAreNotMissing) {
+  Story story;
+  for (int rank = 0; rank < 4; ++rank) story.dump(rank, 3, 4);
+  for (RankRecord& record : story.evidence().trace.ranks) record.rank.reset();
+  EXPECT_THAT(judge_absence(story.evidence()), IsEmpty());
+  story.evidence().trace.ranks[1].rank = RankId(1);
+  EXPECT_THAT(judge_absence(story.evidence()), IsEmpty()) << "three of no rank, three ranks without one";
+  story.evidence().trace.ranks.pop_back();
+  const auto findings = judge_absence(story.evidence());
+  ASSERT_THAT(brief(findings), ElementsAre("evidence-missing info high none"));
+  EXPECT_THAT(findings[0].summary, HasSubstr("no dump of ranks 0,2,3")) << "one of them is really not there";
+}
+
 TEST(Absence, AFullSetWithOverrunRingsIsWhole) {
   Story story;
   for (int rank = 0; rank < 4; ++rank) story.dump(rank, 3, 4);
@@ -35,6 +48,21 @@ TEST(Absence, ACutDump) {
   const auto findings = judge_absence(story.evidence());
   ASSERT_THAT(brief(findings), ElementsAre("evidence-missing info high none"));
   EXPECT_THAT(findings[0].summary, HasSubstr("the dump of rank 2 is cut"));
+}
+
+TEST(Absence, CountsAgreeWithTheirWords) {
+  Story story;
+  for (int rank = 0; rank < 4; ++rank) story.dump(rank, 3, 4);
+  std::vector<RankRecord>& ranks = story.evidence().trace.ranks;
+  ranks[1].tail_lost = ranks[2].tail_lost = ranks[3].head_lost = true;
+  story.in("lost");
+  story.evidence().inputs.back().unreadable = true;
+  const auto findings = judge_absence(story.evidence());
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_THAT(findings[0].summary, HasSubstr("the dumps of ranks 1,2 are cut"));
+  EXPECT_THAT(findings[0].summary, HasSubstr("1 unreadable file"));
+  EXPECT_THAT(findings[0].summary, ::testing::Not(HasSubstr("files")));
+  EXPECT_THAT(findings[0].explanation, HasSubstr("The ring of rank 3 has overwritten its oldest entries"));
 }
 
 TEST(Absence, ARankThatDiedNeedsNoDump) {

@@ -66,6 +66,23 @@ TEST(Watchdog, OneTypeAgainstThree) {
   EXPECT_THAT(brief(judge_watchdog(story.evidence())), ElementsAre("mismatch-type error high 2"));
 }
 
+// One group has one name, in the words of logs and of dumps.
+TEST(Watchdog, TheWorldsGroupIsCalledAsInDumps) {
+  const auto told = [](const char* name) {
+    Story story;
+    for (int rank = 0; rank < 4; ++rank) {
+      story.by(rank).group(name).says(timeout(12, rank == 2 ? "BROADCAST" : "ALLREDUCE", 8, 8));
+    }
+    const auto findings = judge_watchdog(story.evidence());
+    return findings.empty() ? "" : findings[0].subjects.front() + "; " + findings[0].summary;
+  };
+  for (const char* name : {"0", "default_pg", "0(default_pg)"}) {
+    EXPECT_THAT(told(name), ::testing::StartsWith("group default_pg; ")) << name;
+    EXPECT_THAT(told(name), HasSubstr("of group default_pg")) << name;
+  }
+  EXPECT_THAT(told("7"), ::testing::StartsWith("group 7; "));
+}
+
 TEST(Watchdog, TheOddRankHasWhatTheOthersHaveOneLater) {
   Story story;
   for (int rank = 0; rank < 4; ++rank) {

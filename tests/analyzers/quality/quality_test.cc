@@ -52,6 +52,15 @@ TEST(TraceQuality, a_dump_without_entries) {
   EXPECT_EQ(codes(judge_trace_quality(dump(RankId(3), {}))), Codes{"empty-trace"});
 }
 
+TEST(TraceQuality, numbers_agree_with_their_words) {
+  Evidence one = dump(RankId(3), {});
+  EXPECT_EQ(judge_trace_quality(one)[0].summary, "1 dump holds no call at all: there is nothing to compare");
+  one.trace.ranks.push_back(one.trace.ranks[0]);
+  EXPECT_EQ(judge_trace_quality(one)[0].summary, "2 dumps hold no call at all: there is nothing to compare");
+  const auto unknown = judge_trace_quality(dump(RankId(0), {{OpKind::unknown, {}, {}, {}}}));
+  EXPECT_EQ(unknown[0].summary, "1 of 1 call is of a kind that ddx does not know: nccl:new_thing");
+}
+
 TEST(TraceQuality, a_dump_of_nobody) {
   const auto findings = judge_trace_quality(dump(std::nullopt, {{OpKind::all_reduce, {}, {}, {}}}));
   ASSERT_EQ(codes(findings), Codes{"trace-no-rank"});

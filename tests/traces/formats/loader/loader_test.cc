@@ -158,6 +158,22 @@ TEST(Loader, WhatIsNoEvidenceIsNamed) {
   EXPECT_EQ(load_notes({folder.at(".hidden")}).events.size(), 1U) << "a hidden file that is given itself is read";
 }
 
+TEST(Loader, APatternThatFindsNoRankIsTold) {
+  const Folder folder;
+  folder.write("rank_7", "note 7");
+  folder.write("worker-b-12", "note 12");
+  const auto told = [&folder](const char* pattern) {
+    LoadOptions options;
+    options.formats = &notes();
+    options.import.rank_from = std::regex(pattern);
+    return load({folder.path()}, options).diagnostics.count_of("load.rank_from_unmatched");
+  };
+  EXPECT_EQ(told("foo_(\\d+)$"), 1U);
+  EXPECT_EQ(told("worker-(.)-"), 1U) << "found, but no number";
+  EXPECT_EQ(told("worker-b-(\\d+)$"), 0U) << "one of the files is enough";
+  EXPECT_EQ(load_notes({folder.path()}).diagnostics.count_of("load.rank_from_unmatched"), 0U) << "none was given";
+}
+
 TEST(Loader, LinksNeitherLoopNorDouble) {
   const Folder folder;
   folder.write("in/rank_1", "note 1");

@@ -297,5 +297,24 @@ TEST(OpsReader, sniffs_its_first_statement) {
   EXPECT_EQ(sniff("{\"version\": \"2.4\"}"), Sniff::no);
 }
 
+// Its reader then says what is expected where.
+TEST(OpsReader, sniffs_what_lacks_its_world) {
+  const auto named = [](std::string_view text) { return ops_importer().sniff("in/job.ops", text); };
+  EXPECT_EQ(named("0 all_reduce f32 8 pg0\n"), Sniff::likely);
+  EXPECT_EQ(named("wrld 2\n"), Sniff::likely);
+  EXPECT_EQ(named("# only a comment"), Sniff::likely);
+  EXPECT_EQ(named("world 2\n"), Sniff::sure);
+  EXPECT_EQ(named(std::string_view("\x80\x02\0", 3)), Sniff::no) << "no text";
+  const auto unnamed = [](std::string_view text) { return ops_importer().sniff("in/job.txt", text); };
+  for (const char* text :
+       {"pg tp = 0,1\n", "# job\n0,2-4 all_reduce f32 8 tp", "all barrier\r\n", "3 send f32 8 to 1"}) {
+    EXPECT_EQ(unnamed(text), Sniff::maybe) << text;
+  }
+  for (const char* text : {"pg_dump", "pg = 3", "0 loss 1.5", "2024-05-01 barrier reached", "all ranks are up",
+                           "3 wait what", "1,2,3\n", "- all_reduce", "12 stop"}) {
+    EXPECT_EQ(unnamed(text), Sniff::no) << text;
+  }
+}
+
 }  // namespace
 }  // namespace ddx::formats

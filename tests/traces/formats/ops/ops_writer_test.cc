@@ -173,8 +173,8 @@ TEST(OpsWriter, says_what_it_leaves_out) {
   trace.ranks.back().rank.reset();
   EXPECT_EQ(text_of(trace),
             "world 2\n"
-            "# left out: 1 more record(s) of ranks that have one\n"
-            "# left out: 1 record(s) without a rank\n"
+            "# left out: 1 more record of ranks that have one\n"
+            "# left out: 1 record without a rank\n"
             "0,1 barrier pg0\n");
 }
 
