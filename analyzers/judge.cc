@@ -42,6 +42,13 @@ bool explains(const Finding& cause, const Finding& f) {
     return cause.ranks == f.ranks && !f.ranks.empty() && cause.confidence >= f.confidence;
   }
   const std::size_t a = specificity(cause.code), b = specificity(f.code);
+  // A bare exit code after a hang says less than what its calls say of the hang.
+  const auto gave_up = [](const Finding& end) { return end.code == "dead-rank" && end.confidence == Confidence::low; };
+  if (gave_up(cause) && b < kAbsence.size() && f.confidence > Confidence::low) return false;
+  if (gave_up(f) && a < kAbsence.size() && cause.confidence > Confidence::low && !f.ranks.empty() &&
+      subset(f.ranks, cause.ranks)) {
+    return true;
+  }
   if (a < b && b < kAbsence.size() && !f.ranks.empty() && subset(f.ranks, cause.ranks)) return true;
   // A rank that was waiting when its calls were dumped ended later, and because of the hang.
   const bool about_calls = is_mismatch(cause.code) || tells_the_story(cause.code) ||

@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <array>
+#include <string_view>
 
 #include "analyzers/analyzer.h"
 #include "analyzers/checker/checker.h"
@@ -47,11 +49,15 @@ std::vector<Finding> analyze(const Evidence& evidence) {
     for (Finding& finding : analyzer.run(evidence)) findings.push_back(std::move(finding));
   }
   findings = settle(std::move(findings));
-  const bool concluded = std::any_of(findings.begin(), findings.end(), [](const Finding& f) {
-    return f.severity != Severity::info || f.code == "no-fault" || f.code == "inconclusive";
+  // These warnings are beside the point: no process ends because of them.
+  constexpr std::array<std::string_view, 5> kBeside{"timeout-short", "shifted", "version-skew", "trace-time-skew",
+                                                    "trace-unknown-op"};
+  const bool concluded = std::any_of(findings.begin(), findings.end(), [&](const Finding& f) {
+    if (f.code == "no-fault" || f.code == "inconclusive") return true;
+    return f.severity != Severity::info && std::find(kBeside.begin(), kBeside.end(), f.code) == kBeside.end();
   });
   if (concluded) return findings;
-  if (auto ends = judge_unexplained_ends(evidence)) findings.insert(findings.begin(), std::move(*ends));
+  if (auto ends = judge_unexplained_ends(evidence)) findings.push_back(std::move(*ends));
   return findings;
 }
 

@@ -36,8 +36,6 @@ class CycleJudge {
     Finding f;
     std::uint32_t start = set_.front();
     const std::vector<std::uint32_t> shared = on_every_cycle(graph_, set_);
-    // With sends and receives between them only those are in question whose other behaviour would free all.
-    const std::optional<Breakers> breakers = pattern_breakers(p2p_ == 0 ? core_ : ranks_of(graph_, shared));
     if (set_.size() == 1 && collectives_ == 0) {
       f = waits_for_itself();
     } else if (collectives_ == 0 && (groups_.size() == 1 || !reorder_would_help())) {
@@ -47,22 +45,21 @@ class CycleJudge {
       f = odd_count(*odd);
     } else if (const RankSet absent = never_called(); !absent.empty() && absent.size() < core_.size()) {
       f = left_out(absent);
-    } else if (breakers && p2p_ == 0 &&
-               (shared.size() != 1 || breakers->ranks == RankSet{graph_.ranks[shared.front()]})) {
-      start = graph_.index_of(*breakers->ranks.begin());
-      f = broke_pattern(*breakers);
+    } else if (auto broken = by_own_steps(shared)) {
+      start = graph_.index_of(*broken->ranks.begin());
+      f = std::move(*broken);
     } else if (shared.size() == 1) {
       start = shared.front();
       f = one_culprit(shared.front());
     } else if (const auto outvoted = odd_by_order()) {
       start = *outvoted;
       f = one_culprit(*outvoted);
-    } else if (breakers && breakers->ranks.size() == 1) {
-      start = graph_.index_of(*breakers->ranks.begin());
-      f = one_culprit(start);
+    } else if (const auto breaker = lone_breaker(shared)) {
+      start = *breaker;
+      f = one_culprit(*breaker);
       f.confidence = Confidence::medium;
       f.explanation +=
-          "Two ranks could be at fault; this one's own earlier steps went on differently, the other's did not.\n";
+          "Of those who could be at fault it is the only one whose own earlier steps went on differently.\n";
     } else {
       f = orders_differ();
     }
@@ -369,6 +366,65 @@ class CycleJudge {
     return found;
   }
 
+  // Of several whose other behaviour would free all the one that did something new.
+  std::optional<std::uint32_t> lone_breaker(const std::vector<std::uint32_t>& suspects) const {
+    if (suspects.size() < 2 || suspects.size() > 8) return std::nullopt;
+    const auto breakers = pattern_breakers(ranks_of(graph_, suspects));
+    return breakers && breakers->ranks.size() == 1 ? std::optional(graph_.index_of(*breakers->ranks.begin()))
+                                                   : std::nullopt;
+  }
+
+  // Ranks that made a call like the one in `row` of `view`, in whatever group.
+  RankSet ranks_with_call_of(const RankView& view, std::uint32_t row) const {
+    const SignatureId wanted = job_.trace->program(*view.record).signature(row);
+    RankSet made;
+    for (const RankView& other : job_.ranks) {
+      const Program& program = job_.trace->program(*other.record);
+      for (std::size_t i = program.size(); i-- > 0;) {
+        if (program.signature(i) != wanted || program.state(i) == OpState::planned) continue;
+        made.insert(other.rank);
+        break;
+      }
+    }
+    return made;
+  }
+
+  // Dumps of ranks that wait in a circle of collectives: what each did before may tell who did something new. Of whole
+  // programs everything is known without that.
+  std::optional<Finding> by_own_steps(const std::vector<std::uint32_t>& shared) const {
+    if (p2p_ > 0 || whole_programs()) return std::nullopt;
+    const auto breakers = pattern_breakers(core_);
+    if (!breakers) return std::nullopt;
+    if (shared.size() == 1 && !(breakers->ranks == RankSet{graph_.ranks[shared.front()]})) return std::nullopt;
+    const RankId first = *breakers->ranks.begin();
+    const RankView& view = *job_.view_of(first);
+    if (breakers->first.kind == PatternBreak::Kind::foreign) {
+      const RankSet made = ranks_with_call_of(view, breakers->first.row);
+      const RankSet others = job_.seen.without(made);
+      if (made == breakers->ranks && made.size() <= others.size()) return broke_pattern(*breakers);
+      const RankSet behind = core_.without(made);
+      if (behind.empty() || others.size() >= made.size()) return std::nullopt;
+      return went_round_again(view, breakers->first, made, behind);
+    }
+    const Instance* own = own_wait(graph_.index_of(first));
+    const bool with_most = own && own->waiters.size() * 2 > job_.groups[own->group].members.size();
+    if (breakers->first.kind == PatternBreak::Kind::other && with_most) return std::nullopt;
+    return broke_pattern(*breakers);
+  }
+
+  // Most have left the pattern together: who goes round once more is the odd one.
+  Finding went_round_again(const RankView& view, const PatternBreak& broken, const RankSet& made,
+                           const RankSet& behind) const {
+    Finding f = blank("uneven-steps", behind);
+    f.confidence = Confidence::low;
+    f.summary = fmt::format("{} {} round once more, where {} went on to {}", behind.label(8),
+                            behind.size() == 1 ? "goes" : "go", made.label(8), row_text(view, broken.row));
+    f.explanation =
+        fmt::format("That call is new to all who made it, and {} of {} ranks did.\n", made.size(), job_.seen.size());
+    f.advice = "All ranks must take the same number of steps: agree on it before the loop, pad, or use join().";
+    return f;
+  }
+
   // "all_reduce f32 x 64 (group tp)" of a row of `view`.
   std::string row_text(const RankView& view, std::uint32_t row) const {
     const auto [group, member] = place_of(view, row);
@@ -389,7 +445,8 @@ class CycleJudge {
     Finding f = blank("order-cross-group", breakers.ranks);
     f.confidence = Confidence::medium;
     f.summary = fmt::format("{} went on to {} where earlier steps had {}: swapped, or left out", who, own, due);
-    f.advice = "Look for a branch that only this rank takes, and issue the operations of all groups in one order.";
+    f.advice =
+        "Issue the operations of all groups in one order on all ranks, and look for a branch that others do not take.";
     if (broken.kind == PatternBreak::Kind::skip) {
       f.code = "rank-skipped";
       f.summary = broken.length == 1 ? fmt::format("{} skipped {} and went on to {}", who, due, own)
@@ -404,8 +461,8 @@ class CycleJudge {
           "made by all members of its group.";
     }
     f.explanation = fmt::format(
-        "Each rank of the circle was compared with its own earlier steps ({} calls each over all groups, {} of them): "
-        "{} did something new, {} did not.\n",
+        "Each rank of the circle was compared with its own earlier steps ({} calls over all groups, {} times): {} did "
+        "something new, {} did not.\n",
         broken.period, broken.repeats, who, others);
     for (const std::uint32_t row : {broken.row, broken.due}) {
       const auto [group, member] = place_of(view, row);
@@ -542,9 +599,11 @@ class CycleJudge {
       const RankSet awaited{graph_.ranks[steps[(i + 1) % steps.size()].rank]};
       f.explanation += "  " + step_text(job_, graph_, instance, awaited) + "\n";
       const GroupView& group = job_.groups[instance.group];
-      if (f.evidence.size() < 4) {
-        f.evidence.push_back(call_evidence(job_, group, group.members[instance.member], instance.row));
-      }
+      EvidenceLine line = call_evidence(job_, group, group.members[instance.member], instance.row);
+      const bool told = std::any_of(f.evidence.begin(), f.evidence.end(), [&line](const EvidenceLine& other) {
+        return other.path == line.path && other.text == line.text;
+      });
+      if (!told && f.evidence.size() < 4) f.evidence.push_back(std::move(line));
     }
     if (steps.size() > 12) f.explanation += fmt::format("  ... {} steps in all\n", steps.size());
   }

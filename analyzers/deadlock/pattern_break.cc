@@ -4,13 +4,14 @@
 #include <span>
 #include <vector>
 
-#include "analyzers/match/alignment.h"
-
 namespace ddx::analyzers {
 namespace {
 
-constexpr std::size_t kMostCalls = 8192;  // looked at, from the last one back
-constexpr std::size_t kMostBehind = 64;   // calls behind a break: a step or two, then the rank is stuck
+constexpr std::size_t kMostCalls = 2048;     // looked at, from the last one back
+constexpr std::size_t kLongestPeriod = 256;  // calls of one step
+constexpr std::size_t kMostBehind = 64;      // calls behind a break: a step or two, then the rank is stuck
+
+using Keys = std::span<const std::uint64_t>;
 
 struct Calls {
   std::vector<std::uint64_t> keys;  // group and call
@@ -31,17 +32,55 @@ Calls calls_of(const JobView& job, const RankView& view) {
   return calls;
 }
 
-// The longest stretch of whole steps that ends at the last call or a little before it: (its pattern, its end).
-std::pair<Pattern, std::size_t> longest_pattern(std::span<const std::uint64_t> keys) {
-  Pattern best;
+// Calls of which each equals the one a period before: [begin, end), the first period of it included.
+struct Stretch {
+  std::size_t period = 0, begin = 0, end = 0;
+  std::size_t repeats() const { return period == 0 ? 0 : (end - begin) / period; }
+  std::size_t covered() const { return repeats() * period; }
+};
+
+// The longest stretch of that period which ends at the last call or a little before it.
+Stretch stretch_of(Keys keys, std::size_t period) {
+  Stretch best;
   std::size_t end = keys.size();
-  for (std::size_t behind = 0; behind <= kMostBehind && behind < keys.size(); ++behind) {
-    const Pattern pattern = pattern_before(keys.first(keys.size() - behind));
-    if (pattern.repeats * pattern.period <= best.repeats * best.period) continue;
-    best = pattern;
-    end = keys.size() - behind;
+  const std::size_t last_end = keys.size() > kMostBehind ? keys.size() - kMostBehind : 0;
+  while (end > period && end >= last_end) {
+    std::size_t at = end;
+    while (at > period && keys[at - 1] == keys[at - 1 - period]) --at;
+    const Stretch found{period, at - period, end};
+    if (found.repeats() >= 2 && found.covered() > best.covered()) best = found;
+    end = at - (at == end ? 1 : 0);
   }
-  return {best, end};
+  return best;
+}
+
+// The one that covers most; of equal ones the shortest step.
+Stretch longest_stretch(Keys keys) {
+  Stretch best;
+  for (std::size_t period = 1; period <= kLongestPeriod && 2 * period <= keys.size(); ++period) {
+    const Stretch found = stretch_of(keys, period);
+    if (found.covered() > best.covered()) best = found;
+  }
+  return best;
+}
+
+// Whether the call at `at` came right behind the one before it earlier, too: then the pattern found is a part of a
+// longer one, and nothing was broken.
+bool usual_there(Keys keys, std::size_t at) {
+  for (std::size_t i = 1; i < at; ++i) {
+    if (keys[i - 1] == keys[at - 1] && keys[i] == keys[at]) return true;
+  }
+  return false;
+}
+
+// How many calls of a step were left out, where with them put in `behind` goes on with it; 0: it does not.
+std::size_t skipped(Keys step, Keys behind) {
+  for (std::size_t length = 1; length < step.size(); ++length) {
+    bool goes_on = true;
+    for (std::size_t i = 0; i < behind.size() && goes_on; ++i) goes_on = behind[i] == step[(length + i) % step.size()];
+    if (goes_on) return length;
+  }
+  return 0;
 }
 
 }  // namespace
@@ -49,30 +88,31 @@ std::pair<Pattern, std::size_t> longest_pattern(std::span<const std::uint64_t> k
 std::optional<PatternBreak> find_pattern_break(const JobView& job, const RankView& view) {
   if (!view.record) return std::nullopt;
   const Calls calls = calls_of(job, view);
-  const auto [pattern, end] = longest_pattern(calls.keys);
-  if (pattern.period == 0) return std::nullopt;
+  const Keys keys(calls.keys);
+  const Stretch stretch = longest_stretch(keys);
+  if (stretch.period == 0) return std::nullopt;
   PatternBreak found;
-  found.period = pattern.period;
-  found.repeats = pattern.repeats;
-  if (end == calls.keys.size()) return found;
-  const auto step = std::span(calls.keys).subspan(end - pattern.period, pattern.period);
-  const auto behind = std::span(calls.keys).subspan(end);
-  found.row = calls.rows[end];
-  found.due = calls.rows[end - pattern.period];
-  found.kind = PatternBreak::Kind::other;
-  if (std::find(step.begin(), step.end(), behind.front()) == step.end()) found.kind = PatternBreak::Kind::foreign;
-  // One call behind what was due may be the other half of a swap: the rank is stuck in it.
-  const bool may_be_swapped = behind.size() < 2;
-  if (found.kind == PatternBreak::Kind::foreign || may_be_swapped) return found;
-  for (std::size_t length = 1; length < pattern.period && found.kind == PatternBreak::Kind::other; ++length) {
-    bool goes_on = true;
-    for (std::size_t i = 0; i < behind.size() && goes_on; ++i) {
-      goes_on = behind[i] == step[(length + i) % pattern.period];
-    }
-    if (!goes_on) continue;
-    found.kind = PatternBreak::Kind::skip;
-    found.length = length;
+  found.period = stretch.period;
+  found.repeats = stretch.repeats();
+  if (stretch.end == keys.size()) return found;
+  const Keys step = keys.subspan(stretch.end - stretch.period, stretch.period);
+  const Keys behind = keys.subspan(stretch.end);
+  // It was made after all, a little later: whatever came between is over.
+  const bool made_later = std::find(behind.begin(), behind.end(), step.front()) != behind.end();
+  if (usual_there(keys, stretch.end) || made_later) return std::nullopt;
+  found.row = calls.rows[stretch.end];
+  found.due = calls.rows[stretch.end - stretch.period];
+  const Keys before = keys.first(stretch.end);
+  if (std::find(before.begin(), before.end(), behind.front()) == before.end()) {
+    found.kind = PatternBreak::Kind::foreign;
+    return found;
   }
+  found.kind = PatternBreak::Kind::other;
+  // One call behind what was due may be the other half of a swap: the rank is stuck in it.
+  const std::size_t length = behind.size() < 2 ? 0 : skipped(step, behind);
+  if (length == 0) return found;
+  found.kind = PatternBreak::Kind::skip;
+  found.length = length;
   return found;
 }
 

@@ -13,7 +13,7 @@ struct PatternBreak {
   enum class Kind {
     none,     // the pattern goes on to the last call
     skip,     // with the calls that were due put in, it goes on
-    foreign,  // what came in their place is no part of it
+    foreign,  // what came in their place was never made before
     other,
   };
   Kind kind = Kind::none;
@@ -24,7 +24,7 @@ struct PatternBreak {
   std::size_t length = 0;   // skip: how many calls were left out
 };
 
-// Nullopt: its calls repeat nothing.
+// Nullopt: its calls repeat nothing, or what looks like a break may be none.
 std::optional<PatternBreak> find_pattern_break(const JobView& job, const RankView& view);
 
 }  // namespace ddx::analyzers

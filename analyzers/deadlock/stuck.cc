@@ -175,9 +175,20 @@ void say_root_unknown(Finding& f, const std::string& call) {
       "only if they agree, take stacks of all ranks (py-spy dump) and look at the links.";
 }
 
+// A collective that needs all members ended once, seen by a recorder that tells success from a time-out.
+bool ended_once(const JobView& job, const GroupView& group) {
+  return std::any_of(group.members.begin(), group.members.end(), [&](const MemberView& member) {
+    if (!member.record || only_tells_over(*member.record)) return false;
+    return std::any_of(member.calls.begin(), member.calls.end(), [&](const Call& call) {
+      return synchronizes(job.trace->signature(member.program->signature(call.row)).kind) && member.completed(call);
+    });
+  });
+}
+
 // Members that never made a call are invisible in a group whose member list was not recorded.
 bool members_unknown(const JobView& job, const GroupView& group) {
-  return !group.members_known && !(group.ranks() == job.known);
+  if (group.members_known || group.ranks() == job.known || group.declared_size == group.members.size()) return false;
+  return !(job.seen == job.known && ended_once(job, group));
 }
 
 Finding unknown_members(const JobView& job, const WaitGraph& graph, const Instance& wait) {

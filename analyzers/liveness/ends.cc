@@ -9,6 +9,7 @@
 
 #include "analyzers/liveness/exit_meaning.h"
 #include "analyzers/log_view.h"
+#include "analyzers/match/record_choice.h"
 
 namespace ddx::analyzers {
 namespace {
@@ -227,21 +228,22 @@ bool shows_open_call(const Program& program) {
   return false;
 }
 
-// Ranks that wrote their dumps in a job that hung by then.
-RankSet seen_in_hang(const Evidence& evidence) {
+// Ranks of that attempt that wrote their dumps while calls were waited in.
+RankSet seen_in_hang(const Evidence& evidence, std::uint32_t attempt) {
   std::vector<RankId> dumped;
-  bool hung = false;
+  bool waited = false;
   for (const RankRecord& record : evidence.trace.ranks) {
     if (!record.snapshot || record.whole_program || !record.rank) continue;
+    if (attempt_of(evidence, record).value_or(attempt) != attempt) continue;
     dumped.push_back(*record.rank);
-    hung = hung || shows_open_call(evidence.trace.program(record));
+    waited = waited || shows_open_call(evidence.trace.program(record));
   }
-  return hung ? RankSet(std::move(dumped)) : RankSet();
+  return waited ? RankSet(std::move(dumped)) : RankSet();
 }
 
 Setting setting_of(const Evidence& evidence, const std::vector<std::uint32_t>& attempts, std::uint32_t attempt) {
   Setting setting;
-  setting.seen_in_hang = seen_in_hang(evidence);
+  setting.seen_in_hang = seen_in_hang(evidence, attempt);
   for (std::size_t i = 0; i < evidence.events.size(); ++i) {
     const LogEvent& event = evidence.events[i];
     if (attempts[i] != attempt || !std::holds_alternative<WatchdogTimeout>(event.fact)) continue;
@@ -281,9 +283,8 @@ void mark_consequences(std::vector<End>& ends, const Setting& setting) {
     const bool watchdog_abort = gave_up && setting.timed_out(end.rank);
     const bool of_its_report = gave_up && end.rank && reporters.contains(*end.rank);
     const bool killed_after_hang = end.signal.has_value() && setting.after_a_timeout(end);
-    // It was alive in the hang, and left later without a word: it gave up.
-    const bool left_the_hang = end.weak && end.rank && setting.seen_in_hang.contains(*end.rank);
-    if (asked_to_stop || watchdog_abort || of_its_report || killed_after_hang || left_the_hang) end.consequence = true;
+    if (asked_to_stop || watchdog_abort || of_its_report || killed_after_hang) end.consequence = true;
+    end.left_hang = end.weak && end.rank && setting.seen_in_hang.contains(*end.rank);
   }
   // What the launcher saw later follows from what it saw first; but it looks now and then only, so a rank that was
   // killed may come behind the survivors that fell over it.

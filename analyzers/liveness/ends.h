@@ -22,6 +22,7 @@ struct End {
   bool weak = false;               // an exit code alone
   bool perhaps_caught = false;     // its rank reports work after it
   bool consequence = false;        // of another end, or of a hang
+  bool left_hang = false;          // an exit code alone of a rank that had dumped while calls were waited in
   bool first_by_launcher = false;  // torchelastic's "first observed failure"
   bool by_launcher = false;
 };

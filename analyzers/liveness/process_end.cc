@@ -197,7 +197,8 @@ void explain_ends(const Evidence& evidence, const Cause& cause, const std::vecto
 }
 
 Confidence confidence_of(const Cause& cause, const Finding& finding, bool inferred, const Evidence& evidence) {
-  if (std::any_of(cause.ends.begin(), cause.ends.end(), [](const End& end) { return end.perhaps_caught; }))
+  if (std::any_of(cause.ends.begin(), cause.ends.end(),
+                  [](const End& end) { return end.perhaps_caught || end.left_hang; }))
     return Confidence::low;
   if (!cause.ordered) return cause.ends.size() > 1 ? Confidence::low : Confidence::medium;
   if (finding.ranks.empty()) return Confidence::medium;
@@ -246,6 +247,11 @@ Finding dead_rank(const Evidence& evidence, const std::vector<End>& all, Cause c
     finding.explanation +=
         "Its log reports work after that: either the exception was caught and something else is wrong, or these lines "
         "were only written late.\n";
+  }
+  if (std::any_of(cause.ends.begin(), cause.ends.end(), [](const End& end) { return end.left_hang; })) {
+    finding.explanation +=
+        "It had left a dump before, in which calls are waited in: it may have given up on a hang, and not be its "
+        "cause.\n";
   }
   explain_dumps(evidence, finding);
   explain_connections(evidence, cause.ends.front(), finding);

@@ -112,6 +112,7 @@ class Builder {
     group.name = std::string(trace_.text(communicator.name));
     group.synthesized = communicator.synthesized;
     group.members_known = !at->first.second.empty();
+    group.declared_size = communicator.declared_size;
     const auto& members = at->first.second;
     group.members.resize(members.size());
     for (std::size_t i = 0; i < members.size(); ++i) {

@@ -49,6 +49,7 @@ struct GroupView {
   std::string label;           // for people: "default_pg", "mesh_tp (7)"
   std::string name;            // the communicator's own name
   bool members_known = false;  // the member list was recorded (else: those seen)
+  std::optional<std::uint32_t> declared_size;
   bool synthesized = false;
   std::vector<MemberView> members;     // by position
   std::vector<std::uint32_t> by_rank;  // indices of `members`, ascending by rank

@@ -21,11 +21,6 @@ std::optional<std::uint32_t> attempt_of_path(std::string_view path) {
   return error == std::errc() && whole ? std::optional(number) : std::nullopt;
 }
 
-std::optional<std::uint32_t> attempt_of(const Evidence& evidence, const RankRecord& record) {
-  if (record.attempt) return record.attempt;
-  return attempt_of_path(evidence.path(record.input));
-}
-
 std::vector<bool> of_earlier_attempts(const Evidence& evidence) {
   const auto& records = evidence.trace.ranks;
   std::vector<std::optional<std::uint32_t>> attempts(records.size());
@@ -56,6 +51,11 @@ std::set<std::string> backends_apart(const Evidence& evidence, const std::vector
 }
 
 }  // namespace
+
+std::optional<std::uint32_t> attempt_of(const Evidence& evidence, const RankRecord& record) {
+  if (record.attempt) return record.attempt;
+  return attempt_of_path(evidence.path(record.input));
+}
 
 RecordKind kind_of(const RankRecord& record) {
   return record.snapshot || record.whole_program ? RecordKind::dumps : RecordKind::logs;

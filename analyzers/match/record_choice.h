@@ -24,6 +24,9 @@ struct RecordChoice {
 // Whether the record is of a recorder or program (dumps) or made from the lines of a log.
 RecordKind kind_of(const RankRecord& record);
 
+// The attempt of the job that it is of: as it says, else by a folder "attempt_N" of its path.
+std::optional<std::uint32_t> attempt_of(const Evidence& evidence, const RankRecord& record);
+
 // One choice for each kind and, where ranks have dumps of several backends, for each backend; those without any record
 // are left out. Dumps that lie in a folder "attempt_N" or say their attempt are outdated unless it is the last one.
 std::vector<RecordChoice> record_choices(const Evidence& evidence);

@@ -111,12 +111,13 @@ class GroupScan {
     Divergence d;
     d.group = group_index_;
     d.seq = seq;
+    d.end = end_of(seq, members);
+    if (d.end != CallsEnd::open && uneven_by_right(seq, members)) return std::nullopt;
     d.sides = sides_at(seq, members);
     if (d.sides.size() < 2) return std::nullopt;
     std::size_t voices = 0;  // a call that is on no side has none
     for (const auto& side : d.sides) voices += side.size();
     d.has_majority = 2 * d.sides[0].size() > voices;
-    d.end = end_of(seq, members);
     if (may_be_uneven(d)) return std::nullopt;
     if (over_by_time_out(seq, members)) d.timed_out = ranks_that_timed_out(*job_.evidence);
     classify(d);
@@ -144,7 +145,7 @@ class GroupScan {
   // The parts, those that may agree put together. Those that agree with fewest others come first: they make the sides.
   std::vector<std::vector<std::uint32_t>> merged(std::uint32_t seq,
                                                  std::vector<std::vector<std::uint32_t>> parts) const {
-    constexpr std::size_t kMostCompared = 512;  // of more parts each is a side of its own
+    constexpr std::size_t kMostCompared = 64;  // of more parts each is a side of its own
     if (parts.size() > kMostCompared) return parts;
     const auto agree = [&](const auto& a, const auto& b) {
       return difference_at(seq, a.front(), b.front()) == Field::none;
@@ -184,6 +185,18 @@ class GroupScan {
     if (kind != OpKind::all_to_all || (d.end == CallsEnd::open && d.has_majority)) return false;
     const auto [reference, odd] = speakers(d);
     return difference_at(d.seq, reference, odd) == Field::count;
+  }
+
+  // Exchanges of one datatype that are over: of these only the sizes can differ, and they may.
+  bool uneven_by_right(std::uint32_t seq, const std::vector<std::uint32_t>& members) const {
+    const auto signature = [&](std::uint32_t i) -> const Signature& {
+      const MemberView& member = group_.members[i];
+      return job_.trace->signature(member.program->signature(member.call_at(seq)->row));
+    };
+    const DataType type = signature(members.front()).type_in;
+    return std::all_of(members.begin(), members.end(), [&](std::uint32_t i) {
+      return signature(i).kind == OpKind::all_to_all && signature(i).type_in == type;
+    });
   }
 
   Field difference_at(std::uint32_t seq, std::uint32_t a, std::uint32_t b) const {
@@ -396,7 +409,8 @@ void GroupScan::classify(Divergence& d) {
   }
   std::vector<RankId> ranks;
   const bool one_side = d.has_majority || d.code == "rank0-only";
-  for (std::size_t side = one_side ? 1 : 0; side < d.sides.size(); ++side) {
+  const std::size_t last = d.code == "rank0-only" ? 2 : d.sides.size();
+  for (std::size_t side = one_side ? 1 : 0; side < last; ++side) {
     for (std::uint32_t index : d.sides[side]) ranks.push_back(group_.members[index].rank);
   }
   d.culprits = RankSet(std::move(ranks));

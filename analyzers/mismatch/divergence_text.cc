@@ -27,15 +27,18 @@ RankSet ranks_of(const GroupView& group, const std::vector<std::uint32_t>& side)
 
 Words words_of(const JobView& job, const Divergence& d, std::uint32_t odd, std::uint32_t reference) {
   const GroupView& group = job.groups[d.group];
-  RankSet odd_ranks;
-  for (std::size_t i = 1; i < d.sides.size(); ++i) odd_ranks.insert(ranks_of(group, d.sides[i]));
+  RankSet odd_ranks, other_ranks = ranks_of(group, d.sides[0]);
+  for (std::size_t i = 1; i < d.sides.size(); ++i) {
+    const bool is_odd = i == 1 || d.code != "rank0-only";  // of one caller all others are the others
+    (is_odd ? odd_ranks : other_ranks).insert(ranks_of(group, d.sides[i]));
+  }
   const MemberView& odd_member = group.members[odd];
   const MemberView& other_member = group.members[reference];
   const std::uint32_t odd_row = odd_member.call_at(d.seq)->row;
   const std::uint32_t other_row = other_member.call_at(d.seq)->row;
   Words w;
   w.odd = odd_ranks.label(8);
-  w.others = ranks_of(group, d.sides[0]).label(8);
+  w.others = other_ranks.label(8);
   w.odd_call = describe_call(job, odd_member, odd_row);
   w.other_call = describe_call(job, other_member, other_row);
   w.kind = d.edit.kind == Edit::Kind::extra ? w.odd_call : w.other_call;
@@ -266,8 +269,10 @@ Finding divergence_finding(const JobView& job, const Divergence& d, std::uint32_
   if (lacks) std::swap(f.evidence[0], f.evidence[1]);
   add_proof_of_shift(job, d, odd_member, other_member, f.evidence);
   f.advice = advice_of(d.code, w);
+  // Where all calls come from one helper its line says nothing.
   const std::string site = lacks ? call_site_text(job, other_member, other_row) : "";
-  if (!site.empty()) {
+  const bool shared_site = site == call_site_text(job, odd_member, odd_row);
+  if (!site.empty() && !shared_site) {
     f.advice = fmt::format(
         "Look at {}, which {} did not reach: a branch, an early return or an exception handler that "
         "only some ranks take leads around it.",

@@ -325,6 +325,7 @@ void Parser::join(const Words& words) {
       fail(kExpected);
     }
   }
+  if (!timed && limit.since > 0) fail("expected 'timeout=' beside 'since='");
   if (timed) join.progress.limit = limit;
   file_.joins.push_back(join);
   add(StatementKind::join, file_.joins.size() - 1);

@@ -189,6 +189,19 @@ TEST(ManySizes, need_more_than_half_for_a_majority) {
          "stuck-in-collective", "none", Confidence::low);
 }
 
+// Rank 0 alone broadcasts where the others do four other things: it is named, and they are not said to broadcast.
+TEST(RankZero, is_alone_whatever_the_others_do) {
+  const auto findings = analyzers::analyze(testing::evidence_of(
+      "world 7\n0-6 record snapshot part stream_ordered\n0-6 all_reduce f32 8 pg0 seq=1 [completed]\n"
+      "1,2 barrier pg0 seq=2 [started]\n0 broadcast f32 77 root=0 pg0 seq=2 [started]\n"
+      "3 all_gather f32 5 pg0 seq=2 [started]\n4 reduce_scatter f32 7 pg0 seq=2 [started]\n"
+      "5 all_reduce f32 123 pg0 seq=2 [started]\n6 all_reduce f32 124 pg0 seq=2 [started]\n"));
+  ASSERT_FALSE(findings.empty());
+  EXPECT_EQ(findings[0].code, "rank0-only") << told(findings);
+  EXPECT_EQ(findings[0].ranks.text(), "0") << told(findings);
+  EXPECT_NE(findings[0].summary.find("ranks 1-6 do not"), std::string::npos) << told(findings);
+}
+
 // Rounds before show that the gather of 102 follows that of 101: who makes it in its place has left one out. A size
 // that no round has seen is just wrong.
 TEST(LastCallOfAnotherSize, is_told_by_the_rounds_before) {

@@ -4,6 +4,7 @@
 #include "analyzers/analyzer.h"
 #include "analyzers/liveness/liveness.h"
 #include "tests/analyzers/judges/story.h"
+#include "tests/support/ops_text.h"
 
 namespace ddx::analyzers {
 namespace {
@@ -269,14 +270,47 @@ TEST(UnexplainedEnds, AreNotClean) {
   }
 }
 
-// A rank that dumped while the others waited was alive in the hang; that it left with status 1 later says nothing.
-TEST(ProcessEnd, WhoDumpedInTheHangGaveUp) {
+// A warning that explains no end does not hide that the job died, and stands before what is not known.
+TEST(UnexplainedEnds, AreToldBesideWhatDoesNotExplainThem) {
+  Story story;
+  story.says(raised("SignalException: Process 4917 got signal: 15", true));
+  Evidence evidence = story.evidence();
+  evidence.trace = testing::evidence_of(
+                       "world 3\n0-2 record snapshot part stream_ordered\n0-1 in pg0 timeout=60s since=1\n"
+                       "2 in pg0 timeout=9s since=1\n0-2 barrier pg0 seq=1 [completed]\n")
+                       .trace;
+  const auto findings = analyzers::analyze(evidence);
+  ASSERT_EQ(findings.size(), 2u);
+  EXPECT_EQ(findings[0].code, "timeout-short");
+  EXPECT_EQ(findings[1].code, "inconclusive");
+}
+
+// A rank that dumped while calls were waited in was alive in the hang: that it left with status 1 later says little.
+TEST(ProcessEnd, WhoDumpedInTheHangMayHaveGivenUp) {
   for (const bool dumped : {true, false}) {
     Story story;
     story.world(3).dump(0, 2, 3).dump(2, 2, 3);
     if (dumped) story.dump(1, 1, 3);
     story.says(failure(1, 1, true));
-    EXPECT_EQ(kRun(story.evidence()).empty(), dumped);
+    EXPECT_THAT(brief(kRun(story.evidence())),
+                ElementsAre(dumped ? "dead-rank error low 1" : "dead-rank error medium 1"));
+  }
+}
+
+// Then what the calls say of the hang is the answer; an end in a later attempt than the dumps' stands by itself.
+TEST(ProcessEnd, TheHangComesBeforeWhoGaveUpInIt) {
+  const char* const dumps =
+      "world 3\n0-2 record snapshot part backend=gloo attempt=0\n0-2 barrier pg0 seq=1 [completed]\n"
+      "0,2 all_reduce f32 8 pg0 seq=2 [scheduled]\n";
+  for (const std::uint32_t attempt : {0U, 1U}) {
+    Story story;
+    story.attempt(attempt).says(failure(1, 1, true));
+    Evidence evidence = story.evidence();
+    evidence.trace = testing::evidence_of(dumps).trace;
+    const auto findings = analyzers::analyze(evidence);
+    ASSERT_FALSE(findings.empty());
+    EXPECT_EQ(findings[0].code, attempt == 0 ? "missing-ranks" : "dead-rank");
+    EXPECT_EQ(findings[0].ranks, ranks({1}));
   }
 }
 
