@@ -555,11 +555,17 @@ class CycleJudge {
     return f;
   }
 
+  // Two ranks that share groups with nobody else: neither is more at fault. Among more there may be innocent ones.
+  bool only_between_two() const {
+    return core_.size() == 2 && std::all_of(groups_.begin(), groups_.end(),
+                                            [&](std::uint32_t group) { return job_.groups[group].ranks() == core_; });
+  }
+
   Finding orders_differ() const {
     const bool mixed = p2p_ > 0 && groups_.size() == 1;
     Finding f =
         blank(mixed || (collectives_ == 0 && !reorder_would_help()) ? "p2p-unmatched" : "order-cross-group", core_);
-    f.confidence = whole_programs() ? Confidence::high : Confidence::medium;
+    f.confidence = whole_programs() && only_between_two() ? Confidence::high : Confidence::medium;
     f.summary = mixed ? fmt::format("{} wait for each other: a send or receive against another operation of one group",
                                     core_.label(8))
                       : fmt::format("{} use {} groups in different orders and wait for each other", core_.label(8),

@@ -282,8 +282,8 @@ TEST(OneFault, its_culprit_is_named) {
   EXPECT_GE(all.in_dumps, 300) << "too few to say anything";
   EXPECT_GE(all.by_dumps * 100, all.in_dumps * 99);
   EXPECT_EQ(all.wrong_high, 0);
-  // A circle over groups names all of it, with high confidence, also where one rank's edit would break it: too many.
-  EXPECT_LE(all.circles, 7) << "this number may only fall";
+  // A circle over groups may name all of it, also where one rank's edit would break it, but not with high confidence.
+  EXPECT_EQ(all.circles, 0);
 }
 
 }  // namespace
