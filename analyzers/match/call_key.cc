@@ -26,11 +26,15 @@ std::uint64_t key_of(const Signature& signature) {
   return hash;
 }
 
-// The rows of a call: what other groups issued between the parts of a batch is none of it.
+// Whether a row is of the call: what other groups issued between the parts of a batch is none of it.
+bool is_part(const Program& program, const Call& call, std::uint32_t row) {
+  return call.rows == 1 || (program.comm_slot(row) == program.comm_slot(call.row) && program.seq(row) == call.seq);
+}
+
 std::vector<std::uint32_t> rows_of(const Program& program, const Call& call) {
   std::vector<std::uint32_t> rows;
   for (std::uint32_t row = call.row; row < call.row + call.rows; ++row) {
-    if (program.comm_slot(row) == program.comm_slot(call.row) && program.seq(row) == call.seq) rows.push_back(row);
+    if (is_part(program, call, row)) rows.push_back(row);
   }
   return rows;
 }
@@ -96,7 +100,8 @@ CallKeys::CallKeys(const JobView& job) : job_(&job) {
 
 std::uint64_t CallKeys::key(const MemberView& member, const Call& call) const {
   std::uint64_t hash = 0;
-  for (const std::uint32_t row : rows_of(*member.program, call)) {
+  for (std::uint32_t row = call.row; row < call.row + call.rows; ++row) {
+    if (!is_part(*member.program, call, row)) continue;
     const SignatureId id = member.program->signature(row);
     hash = mix(hash, by_signature_[id.value]);
     const Signature& signature = job_->trace->signature(id);

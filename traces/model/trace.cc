@@ -117,16 +117,6 @@ Op Program::at(OpId id) const {
           issue(row),     start(row),     end(row), state(row), retired(row)};
 }
 
-std::optional<std::uint16_t> Program::comm_slot(std::size_t row) const {
-  if (row >= comm_slot_.size() || comm_slot_[row] == kNone16) return std::nullopt;
-  return comm_slot_[row];
-}
-
-std::optional<std::uint32_t> Program::seq(std::size_t row) const {
-  if (row >= seq_.size() || seq_[row] == kNone32) return std::nullopt;
-  return seq_[row];
-}
-
 std::optional<std::uint32_t> Program::group(std::size_t row) const {
   if (row >= group_.size() || group_[row] == kNone32) return std::nullopt;
   return group_[row];

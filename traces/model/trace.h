@@ -71,8 +71,14 @@ class Program {
   SignatureId signature(std::size_t row) const { return signature_[row]; }
   OpState state(std::size_t row) const { return static_cast<OpState>(flags_[row] & kStateMask); }
   bool retired(std::size_t row) const { return (flags_[row] & kRetired) != 0; }
-  std::optional<std::uint16_t> comm_slot(std::size_t row) const;
-  std::optional<std::uint32_t> seq(std::size_t row) const;
+  std::optional<std::uint16_t> comm_slot(std::size_t row) const {
+    if (row >= comm_slot_.size() || comm_slot_[row] == kNone16) return std::nullopt;
+    return comm_slot_[row];
+  }
+  std::optional<std::uint32_t> seq(std::size_t row) const {
+    if (row >= seq_.size() || seq_[row] == kNone32) return std::nullopt;
+    return seq_[row];
+  }
   std::optional<std::uint32_t> group(std::size_t row) const;
   std::optional<CallSiteId> call_site(std::size_t row) const;
   std::optional<Nanos> issue(std::size_t row) const { return time_at(issue_, row); }
