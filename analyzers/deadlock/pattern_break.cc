@@ -4,6 +4,8 @@
 #include <span>
 #include <vector>
 
+#include "analyzers/match/alignment.h"
+
 namespace ddx::analyzers {
 namespace {
 
@@ -32,38 +34,6 @@ Calls calls_of(const JobView& job, const RankView& view) {
   return calls;
 }
 
-// Calls of which each equals the one a period before: [begin, end), the first period of it included.
-struct Stretch {
-  std::size_t period = 0, begin = 0, end = 0;
-  std::size_t repeats() const { return period == 0 ? 0 : (end - begin) / period; }
-  std::size_t covered() const { return repeats() * period; }
-};
-
-// The longest stretch of that period which ends at the last call or a little before it.
-Stretch stretch_of(Keys keys, std::size_t period) {
-  Stretch best;
-  std::size_t end = keys.size();
-  const std::size_t last_end = keys.size() > kMostBehind ? keys.size() - kMostBehind : 0;
-  while (end > period && end >= last_end) {
-    std::size_t at = end;
-    while (at > period && keys[at - 1] == keys[at - 1 - period]) --at;
-    const Stretch found{period, at - period, end};
-    if (found.repeats() >= 2 && found.covered() > best.covered()) best = found;
-    end = at - (at == end ? 1 : 0);
-  }
-  return best;
-}
-
-// The one that covers most; of equal ones the shortest step.
-Stretch longest_stretch(Keys keys) {
-  Stretch best;
-  for (std::size_t period = 1; period <= kLongestPeriod && 2 * period <= keys.size(); ++period) {
-    const Stretch found = stretch_of(keys, period);
-    if (found.covered() > best.covered()) best = found;
-  }
-  return best;
-}
-
 // Whether the call at `at` came right behind the one before it earlier, too: then the pattern found is a part of a
 // longer one, and nothing was broken.
 bool usual_there(Keys keys, std::size_t at) {
@@ -89,7 +59,7 @@ std::optional<PatternBreak> find_pattern_break(const JobView& job, const RankVie
   if (!view.record) return std::nullopt;
   const Calls calls = calls_of(job, view);
   const Keys keys(calls.keys);
-  const Stretch stretch = longest_stretch(keys);
+  const Stretch stretch = longest_stretch(keys, kLongestPeriod, kMostBehind);
   if (stretch.period == 0) return std::nullopt;
   PatternBreak found;
   found.period = stretch.period;

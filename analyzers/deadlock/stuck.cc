@@ -95,15 +95,22 @@ Finding device_finding(const JobView& job, const Instance& wait, const Starts& s
   return f;
 }
 
+// Whether `wanted(record, signature)` holds for some member's call of the operation.
+template <typename Wanted>
+bool any_call(const JobView& job, const Instance& wait, Wanted wanted) {
+  if (wait.p2p) return false;
+  const auto& members = job.groups[wait.group].members;
+  return std::any_of(members.begin(), members.end(), [&](const MemberView& member) {
+    const Call* call = member.record ? member.call_at(wait.seq) : nullptr;
+    return call && wanted(*member.record, job.trace->signature(member.program->signature(call->row)));
+  });
+}
+
 // An all_to_all whose pairs cannot be compared, since some member's split lists were not recorded.
-bool pairs_unknown(const JobView& job, const GroupView& group, const Instance& wait) {
-  for (const MemberView& member : group.members) {
-    const Call* call = member.record && !wait.p2p ? member.call_at(wait.seq) : nullptr;
-    if (!call) continue;
-    const Signature& s = job.trace->signature(member.program->signature(call->row));
-    if (s.kind == OpKind::all_to_all && (s.split_in.empty() || s.split_out.empty())) return true;
-  }
-  return false;
+bool pairs_unknown(const JobView& job, const Instance& wait) {
+  return any_call(job, wait, [](const RankRecord&, const Signature& s) {
+    return s.kind == OpKind::all_to_all && (s.split_in.empty() || s.split_out.empty());
+  });
 }
 
 void say_pairs_unknown(Finding& f, const std::string& call) {
@@ -152,14 +159,10 @@ Finding cannot_tell(const JobView& job, const WaitGraph& graph, const Instance& 
 }
 
 // The root of a broadcast and its kin is in no dump of PyTorch's recorder.
-bool root_unknown(const JobView& job, const GroupView& group, const Instance& wait) {
-  for (const MemberView& member : group.members) {
-    const Call* call = member.record && !wait.p2p ? member.call_at(wait.seq) : nullptr;
-    if (!call) continue;
-    const Signature& s = job.trace->signature(member.program->signature(call->row));
-    if (is_rooted(s.kind) && !job.trace->peer(*member.record, s)) return true;
-  }
-  return false;
+bool root_unknown(const JobView& job, const Instance& wait) {
+  return any_call(job, wait, [&](const RankRecord& record, const Signature& s) {
+    return is_rooted(s.kind) && !job.trace->peer(record, s);
+  });
 }
 
 void say_root_unknown(Finding& f, const std::string& call) {
@@ -217,8 +220,7 @@ Finding unknown_members(const JobView& job, const WaitGraph& graph, const Instan
   std::size_t told = 0;
   for (const RankStack& seen : last_host_stacks(*job.evidence)) {
     if (!idle.contains(seen.rank) || ++told > kMostStacks) continue;
-    f.explanation += fmt::format("The main thread of rank {} {} {}.\n", seen.rank.value,
-                                 seen.stack->timed_out ? "timed out in" : "is in", place_text(*seen.stack));
+    f.explanation += stack_sentence(seen);
     f.evidence.push_back(stack_evidence(*job.evidence, seen));
   }
   f.advice =
@@ -261,8 +263,8 @@ std::optional<Finding> stuck_finding(const JobView& job, const WaitGraph& graph)
   f.advice = advice_for(group.members[wait.member]);
   const std::string call = fmt::format("{} (group {}, seq {})",
                                        describe_call(job, group.members[wait.member], wait.row), group.label, wait.seq);
-  if (pairs_unknown(job, group, wait)) say_pairs_unknown(f, call);
-  if (root_unknown(job, group, wait)) say_root_unknown(f, call);
+  if (pairs_unknown(job, wait)) say_pairs_unknown(f, call);
+  if (root_unknown(job, wait)) say_root_unknown(f, call);
   if (!done.empty())
     f.explanation += fmt::format("It is complete on {} and not on {}.\n", done.label(8), f.victims.label(8));
   return f;

@@ -263,8 +263,7 @@ class ChainEndJudge {
     for (const RankStack& seen : stacks_) {
       if (!idle_.contains(seen.rank) || sites.size() == kMostStacks) continue;
       sites.push_back(short_call_site(*seen.stack));
-      f.explanation += fmt::format("The main thread of rank {} {} {}.\n", seen.rank.value,
-                                   seen.stack->timed_out ? "timed out in" : "is in", place_text(*seen.stack));
+      f.explanation += stack_sentence(seen);
       f.evidence.push_back(stack_evidence(*job_.evidence, seen));
     }
     if (f.code == "missing-ranks" && hosts_elsewhere()) f.code = "stuck-host";

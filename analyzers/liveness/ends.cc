@@ -191,7 +191,6 @@ std::vector<End> collect(const Evidence& evidence, const ProcessTable& processes
 struct Setting {
   std::vector<std::pair<RankId, const LogEvent*>> timeouts;  // sorted by rank
   bool any_timeout = false;
-  RankSet seen_in_hang;  // ranks that left a dump, where dumps show calls that were waited in
 
   bool timed_out(const std::optional<RankId>& rank) const {
     if (!rank) return any_timeout;
@@ -220,6 +219,19 @@ struct Setting {
   }
 };
 
+Setting setting_of(const Evidence& evidence, const std::vector<std::uint32_t>& attempts, std::uint32_t attempt) {
+  Setting setting;
+  for (std::size_t i = 0; i < evidence.events.size(); ++i) {
+    const LogEvent& event = evidence.events[i];
+    if (attempts[i] != attempt || !std::holds_alternative<WatchdogTimeout>(event.fact)) continue;
+    setting.any_timeout = true;
+    if (event.rank) setting.timeouts.emplace_back(*event.rank, &event);
+  }
+  std::sort(setting.timeouts.begin(), setting.timeouts.end());
+  setting.find_earliest();
+  return setting;
+}
+
 bool shows_open_call(const Program& program) {
   for (std::size_t row = program.size(); row-- > 0;) {
     const OpState state = program.state(row);
@@ -241,18 +253,11 @@ RankSet seen_in_hang(const Evidence& evidence, std::uint32_t attempt) {
   return waited ? RankSet(std::move(dumped)) : RankSet();
 }
 
-Setting setting_of(const Evidence& evidence, const std::vector<std::uint32_t>& attempts, std::uint32_t attempt) {
-  Setting setting;
-  setting.seen_in_hang = seen_in_hang(evidence, attempt);
-  for (std::size_t i = 0; i < evidence.events.size(); ++i) {
-    const LogEvent& event = evidence.events[i];
-    if (attempts[i] != attempt || !std::holds_alternative<WatchdogTimeout>(event.fact)) continue;
-    setting.any_timeout = true;
-    if (event.rank) setting.timeouts.emplace_back(*event.rank, &event);
-  }
-  std::sort(setting.timeouts.begin(), setting.timeouts.end());
-  setting.find_earliest();
-  return setting;
+void mark_left_hang(std::vector<End>& ends, const Evidence& evidence, std::uint32_t attempt) {
+  // Dumps are long, and most ends say more than a number.
+  if (std::none_of(ends.begin(), ends.end(), [](const End& end) { return end.weak && end.rank; })) return;
+  const RankSet seen = seen_in_hang(evidence, attempt);
+  for (End& end : ends) end.left_hang = end.weak && end.rank && seen.contains(*end.rank);
 }
 
 // A signal that ends a process from outside or by its own fault, not the launcher's request or the process's own abort.
@@ -284,7 +289,6 @@ void mark_consequences(std::vector<End>& ends, const Setting& setting) {
     const bool of_its_report = gave_up && end.rank && reporters.contains(*end.rank);
     const bool killed_after_hang = end.signal.has_value() && setting.after_a_timeout(end);
     if (asked_to_stop || watchdog_abort || of_its_report || killed_after_hang) end.consequence = true;
-    end.left_hang = end.weak && end.rank && setting.seen_in_hang.contains(*end.rank);
   }
   // What the launcher saw later follows from what it saw first; but it looks now and then only, so a rank that was
   // killed may come behind the survivors that fell over it.
@@ -353,6 +357,7 @@ std::vector<AttemptEnds> ends_by_attempt(const Evidence& evidence) {
   for (auto& [attempt, ends] : by_attempt) {
     const Setting setting = setting_of(evidence, attempts, attempt);
     mark_consequences(ends, setting);
+    mark_left_hang(ends, evidence, attempt);
     drop_caught(ends, setting);
     if (!ends.empty()) all.push_back({attempt, std::move(ends), setting.any_timeout});
   }

@@ -35,6 +35,21 @@ void consider_shifts(Edit& best, Edit::Kind kind, Keys shifted, Keys whole) {
   }
 }
 
+// The longest stretch of that period which ends at most `behind` calls before the last one.
+Stretch stretch_of(Keys calls, std::size_t period, std::size_t behind) {
+  Stretch best;
+  std::size_t end = calls.size();
+  const std::size_t last_end = calls.size() > behind ? calls.size() - behind : 0;
+  while (end > period && end >= last_end) {
+    std::size_t at = end;
+    while (at > period && calls[at - 1] == calls[at - 1 - period]) --at;
+    const Stretch found{period, at - period, end};
+    if (found.repeats() >= 2 && found.covered() > best.covered()) best = found;
+    end = at - (at == end ? 1 : 0);
+  }
+  return best;
+}
+
 }  // namespace
 
 Edit explain_difference(Keys odd, Keys reference) {
@@ -50,19 +65,18 @@ Edit explain_difference(Keys odd, Keys reference) {
   return best;
 }
 
-Pattern pattern_before(Keys before) {
-  Pattern best;
-  for (std::size_t period = 1; period <= kLongestPeriod && 2 * period <= before.size(); ++period) {
-    std::size_t same = 0;
-    while (same + period < before.size() &&
-           before[before.size() - 1 - same] == before[before.size() - 1 - same - period]) {
-      ++same;
-    }
-    const std::size_t repeats = same / period + 1;
-    // What covers most is the pattern: in "abb abb" that is "abb", not the "b b" at its end.
-    if (repeats >= 2 && repeats * period > best.repeats * best.period) best = {period, repeats};
+Stretch longest_stretch(Keys calls, std::size_t longest_period, std::size_t behind) {
+  Stretch best;
+  for (std::size_t period = 1; period <= longest_period && 2 * period <= calls.size(); ++period) {
+    const Stretch found = stretch_of(calls, period, behind);
+    if (found.covered() > best.covered()) best = found;
   }
   return best;
+}
+
+Pattern pattern_before(Keys before) {
+  const Stretch stretch = longest_stretch(before, kLongestPeriod, 0);
+  return {stretch.period, stretch.repeats()};
 }
 
 }  // namespace ddx::analyzers

@@ -29,6 +29,17 @@ struct Pattern {
   std::size_t period = 0;   // 0: none
   std::size_t repeats = 0;  // whole periods right before the place
 };
+// Calls of which each equals the one a period before it: [begin, end), the first period included.
+struct Stretch {
+  std::size_t period = 0, begin = 0, end = 0;  // period 0: none
+  std::size_t repeats() const { return period == 0 ? 0 : (end - begin) / period; }
+  std::size_t covered() const { return repeats() * period; }
+};
+// The stretch of at least two whole periods that covers most and ends at the last call or at most `behind` calls before
+// it; of equal ones that of the shortest period. What covers most is the pattern: in "abb abb" that is "abb", not the
+// "b b" at its end.
+Stretch longest_stretch(std::span<const std::uint64_t> calls, std::size_t longest_period, std::size_t behind);
+
 // The pattern (period at most 64) of which at least two whole repeats end exactly at the end of `before` and that
 // covers most of it.
 Pattern pattern_before(std::span<const std::uint64_t> before);

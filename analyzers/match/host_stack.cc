@@ -49,6 +49,11 @@ std::string place_text(const HostStack& stack) {
   return stack.frames.empty() ? std::string("no Python frame") : without_folders(stack.frames.front());
 }
 
+std::string stack_sentence(const RankStack& seen) {
+  return fmt::format("The main thread of rank {} {} {}.\n", seen.rank.value,
+                     seen.stack->timed_out ? "timed out in" : "is in", place_text(*seen.stack));
+}
+
 EvidenceLine stack_evidence(const Evidence& evidence, const RankStack& seen) {
   EvidenceLine line;
   line.path = evidence.path(seen.event->input);

@@ -24,6 +24,8 @@ std::vector<RankStack> last_host_stacks(const Evidence& evidence);
 std::string short_call_site(const HostStack& stack);
 // "recv, called at train.py:12 in step", "train.py:12 in step", "wait in threading.py:320".
 std::string place_text(const HostStack& stack);
+// "The main thread of rank 3 is in train.py:12 in step.", with the end of the line.
+std::string stack_sentence(const RankStack& seen);
 // The stack as a line to cite.
 EvidenceLine stack_evidence(const Evidence& evidence, const RankStack& seen);
 

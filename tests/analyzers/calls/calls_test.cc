@@ -8,9 +8,12 @@
 #include "analyzers/judge.h"
 #include "tests/support/cut.h"
 #include "tests/support/ops_text.h"
+#include "tests/support/told.h"
 
 namespace ddx {
 namespace {
+
+using testing::told;
 
 struct Case {
   const char* name;
@@ -22,12 +25,6 @@ struct Case {
 };
 
 void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
-
-std::string told(const std::vector<Finding>& findings) {
-  std::string all;
-  for (const Finding& f : findings) all += f.code + " " + f.ranks.text() + ": " + f.summary + "\n" + f.explanation;
-  return all.empty() ? "nothing" : all;
-}
 
 void expect(const std::vector<Finding>& findings, std::string_view code, std::string_view culprits) {
   if (code.empty()) {

@@ -6,15 +6,12 @@
 #include "analyzers/analyzer.h"
 #include "tests/support/cut.h"
 #include "tests/support/ops_text.h"
+#include "tests/support/told.h"
 
 namespace ddx {
 namespace {
 
-std::string told(const std::vector<Finding>& findings) {
-  std::string all;
-  for (const Finding& f : findings) all += f.code + " " + f.ranks.text() + ": " + f.summary + "\n" + f.explanation;
-  return all.empty() ? "nothing" : all;
-}
+using testing::told;
 
 // Two by two: rows t0, t1 (tensor parallel), columns d0, d1 (data parallel), and the world.
 constexpr const char* kGrid = "world 4\npg t0 = 0,1\npg t1 = 2,3\npg d0 = 0,2\npg d1 = 1,3\n";

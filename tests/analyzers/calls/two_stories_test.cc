@@ -7,18 +7,12 @@
 #include "analyzers/analyzer.h"
 #include "tests/support/cut.h"
 #include "tests/support/ops_text.h"
+#include "tests/support/told.h"
 
 namespace ddx {
 namespace {
 
-std::string told(const std::vector<Finding>& findings) {
-  std::string all;
-  for (const Finding& f : findings) {
-    all += f.code + " " + std::string(name_of(f.severity)) + " " + std::string(name_of(f.confidence)) + " " +
-           f.ranks.text() + ": " + f.summary + "\n" + f.explanation;
-  }
-  return all.empty() ? "nothing" : all;
-}
+using testing::told;
 
 std::vector<Finding> of_programs(const char* ops) {
   Evidence evidence;
