@@ -43,9 +43,8 @@ bool explains(const Finding& cause, const Finding& f) {
   }
   const std::size_t a = specificity(cause.code), b = specificity(f.code);
   // A bare exit code after a hang says less than what its calls say of the hang.
-  const auto gave_up = [](const Finding& end) { return end.code == "dead-rank" && end.confidence == Confidence::low; };
-  if (gave_up(cause) && b < kAbsence.size() && f.confidence > Confidence::low) return false;
-  if (gave_up(f) && a < kAbsence.size() && cause.confidence > Confidence::low && !f.ranks.empty() &&
+  if (cause.may_be_consequence && b < kAbsence.size() && f.confidence > Confidence::low) return false;
+  if (f.may_be_consequence && a < kAbsence.size() && cause.confidence > Confidence::low && !f.ranks.empty() &&
       subset(f.ranks, cause.ranks)) {
     return true;
   }

@@ -32,6 +32,8 @@ struct Finding {
   std::string explanation;            // what was seen and why it follows; lines end in \n
   std::vector<EvidenceLine> evidence;
   std::string advice;
+  // For who settles which of several findings speaks: it may itself follow from what others say of these ranks.
+  bool may_be_consequence = false;
 };
 
 std::string_view name_of(Severity severity);      // "info" "warning" "error"

@@ -249,6 +249,7 @@ Finding dead_rank(const Evidence& evidence, const std::vector<End>& all, Cause c
         "were only written late.\n";
   }
   if (std::any_of(cause.ends.begin(), cause.ends.end(), [](const End& end) { return end.left_hang; })) {
+    finding.may_be_consequence = true;
     finding.explanation +=
         "It had left a dump before, in which calls are waited in: it may have given up on a hang, and not be its "
         "cause.\n";

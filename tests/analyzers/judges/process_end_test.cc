@@ -285,6 +285,21 @@ TEST(UnexplainedEnds, AreToldBesideWhatDoesNotExplainThem) {
   EXPECT_EQ(findings[1].code, "inconclusive");
 }
 
+// Two ranks said why they ended, and which came first is not known: that is little, but more than that they are
+// missing.
+TEST(ProcessEnd, ErrorsOfUnknownOrderAreStillTheCause) {
+  Story story;
+  story.in("rank1.log").by(1).says(raised("KeyError: 3")).in("rank2.log").by(2).says(raised("ValueError: no"));
+  Evidence evidence = story.evidence();
+  evidence.trace = testing::evidence_of(
+                       "world 4\n0-3 record snapshot part backend=gloo\n0-3 barrier pg0 seq=1 [completed]\n"
+                       "0,3 all_reduce f32 8 pg0 seq=2 [scheduled]\n")
+                       .trace;
+  const auto findings = analyzers::analyze(evidence);
+  ASSERT_FALSE(findings.empty());
+  EXPECT_EQ(brief(findings)[0], "dead-rank error low 1,2");
+}
+
 // A rank that dumped while calls were waited in was alive in the hang: that it left with status 1 later says little.
 TEST(ProcessEnd, WhoDumpedInTheHangMayHaveGivenUp) {
   for (const bool dumped : {true, false}) {
