@@ -26,5 +26,6 @@ Command analyze_command();
 Command info_command();
 Command explain_command();
 Command convert_command();
+Command sim_command();
 
 }  // namespace ddx::cli

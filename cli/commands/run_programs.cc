@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "cli/commands/hazards.h"
 #include "sim/replay/reference_replay.h"
 #include "sim/replay/unrolled_program.h"
 
@@ -35,26 +36,32 @@ void refuse(Evidence& evidence, const std::string& reason) {
 
 }  // namespace
 
-void run_programs(Evidence& evidence) {
+std::vector<Finding> run_programs(Evidence& evidence) {
   std::vector<RankRecord>& ranks = evidence.trace.ranks;
   const auto plans = std::count_if(ranks.begin(), ranks.end(), is_plan);
-  if (plans == 0) return;
+  if (plans == 0) return {};
   if (static_cast<std::size_t>(plans) < ranks.size()) {
     evidence.diagnostics.count("replay.put_aside", DiagnosticSeverity::notice,
                                "programs beside records of a real run: give the ops file alone to judge it",
                                static_cast<std::uint64_t>(plans));
     std::erase_if(ranks, is_plan);
-    return;
+    return {};
   }
   if (too_large(evidence.trace)) {
     refuse(evidence,
            fmt::format("the programs of all ranks together run more than {} operations, too many to judge", kMaxOps));
     ranks.clear();
-    return;
+    return {};
   }
   sim::ReplayResult result = sim::replay(evidence.trace);
-  if (result.outcome == sim::ReplayResult::Outcome::refused) return refuse(evidence, result.reason);
+  if (result.outcome == sim::ReplayResult::Outcome::refused) {
+    refuse(evidence, result.reason);
+    return {};
+  }
+  std::vector<Finding> hazards;
+  if (result.outcome == sim::ReplayResult::Outcome::completes) hazards = find_hazards(evidence);
   evidence.trace = std::move(result.snapshot);
+  return hazards;
 }
 
 }  // namespace ddx::cli

@@ -21,7 +21,10 @@ struct ReplayOptions {
   std::uint32_t max_ahead = 1024;  // ops in flight on a rank before its host waits, in the stream model
   // Operations that all came to one match and disagree never complete; false: they complete, and are told of.
   bool mismatch_blocks = true;
-  bool eager_sends = false;            // a send completes when it starts, receive or not
+  bool eager_sends = false;  // a send completes when it starts, receive or not
+  // Variants of what the trace says of itself:
+  bool blocking = false;               // no streams: every call returns when it is complete, async or not
+  bool strict_groups = false;          // what is posted together starts together, once every partner can start as well
   std::uint64_t max_ops = 50'000'000;  // of all ranks, loops run out; more is refused
   std::uint64_t visit_seed = 0;        // 0: ranks in order; else in an order drawn from this (the result is the same)
   // A job in mid-run: hosts and streams take turns of one step each, in the order of the visits (so that here
@@ -42,6 +45,13 @@ struct ReplayMismatch {
   std::vector<Variant> variants;  // by first rank
 };
 
+// In the strict model of groups: a rank whose sends and receives have met their partners or not, and all of which wait.
+struct HeldGroup {
+  RankId rank;
+  RankId awaited;  // the first cause: a partner that has not come, or whose own group is held
+  CommId comm;     // of one of its calls
+};
+
 struct ReplayResult {
   // completes: every rank ran to its end or to a stop; deadlock: some wait for ever; mismatch: calls met that disagree
   // (whatever else happened); stopped: by stop_after, some could have gone on; refused: the trace cannot be replayed,
@@ -54,6 +64,7 @@ struct ReplayResult {
   RankSet unfinished;  // ranks that wait; those that stopped are none of them
   RankSet running;     // of these, where stop_after ended the replay: whose host or stream could go on
   std::vector<ReplayMismatch> mismatches;  // by communicator and sequence number
+  std::vector<HeldGroup> held;             // by rank; only with strict_groups
   std::string reason;                      // one line for people
 };
 

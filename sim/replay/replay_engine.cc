@@ -20,7 +20,10 @@ void ReplayEngine::run() {
     ranks_[i].queued = true;
   }
   // Everything that follows from a completion is put on one of the two lists, never called: nothing recurses.
-  for (std::uint64_t turn = 0; refusal_.empty() && (!ready_streams_.empty() || !hosts_.empty()); ++turn) {
+  const auto can_go_on = [this] {
+    return !ready_streams_.empty() || !hosts_.empty() || (!met_.empty() && release_groups());
+  };
+  for (std::uint64_t turn = 0; refusal_.empty() && can_go_on(); ++turn) {
     if (options_.stop_after && turn >= *options_.stop_after) return;
     const bool in_mid_run = options_.stop_after && options_.visit_seed != 0;
     const bool stream_first = hosts_.empty() || !in_mid_run || random_() % 2 == 0;
@@ -114,7 +117,8 @@ bool ReplayEngine::step_streamed(std::uint32_t id) {
   rank.issued = rank.pc;
   start_stream(id, op.stream);
   // A computation on a stream of its own never holds the host.
-  if (!rank.stream_ordered && !op.async && op.kind != OpKind::compute) return wait_in(rank, HostWait::op, at, kNoOp);
+  const bool holds_host = !rank.stream_ordered && (!op.async || options_.blocking) && op.kind != OpKind::compute;
+  if (holds_host) return wait_in(rank, HostWait::op, at, kNoOp);
   return wait_for_room(rank);
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <random>
 #include <string>
 #include <unordered_map>
@@ -105,6 +106,11 @@ class ReplayEngine {
     bool done = false;
     void clear() { *this = {}; }
   };
+  // A pair whose send and receive are there and wait for their groups.
+  struct Met {
+    std::uint32_t channel = 0;
+    std::uint64_t order = 0;
+  };
   struct Channel {
     CommId comm;
     std::int32_t from = 0, to = 0;                       // positions
@@ -134,6 +140,12 @@ class ReplayEngine {
   bool splits_agree(const Instance& instance) const;
   void post(std::uint32_t rank, std::uint32_t op);
   std::uint32_t channel_of(std::uint32_t rank, const UnrolledOp& op, std::int32_t peer);
+  // Of groups in the strict model, in replay_groups.cc.
+  bool release_groups();
+  std::uint32_t open_parts(OpRef call, std::optional<OpRef>& lonely);
+  bool has_met(OpRef call);
+  RankId partner_of(OpRef call) const;
+  void finish_pair(const Met& met);
   void note_mismatch(CommId comm, std::uint32_t seq, bool p2p, const std::vector<OpRef>& calls);
 
   void set_up();
@@ -188,6 +200,8 @@ class ReplayEngine {
   std::vector<std::uint32_t> hosts_;  // that may go on
   std::vector<OpRef> ready_streams_;  // rank, stream
   std::vector<ReplayMismatch> mismatches_;
+  std::vector<Met> met_;         // strict groups: pairs that are not complete
+  std::vector<HeldGroup> held_;  // why nothing of them goes on
 };
 
 }  // namespace ddx::sim

@@ -121,6 +121,11 @@ void ReplayEngine::post(std::uint32_t id, std::uint32_t at) {
   const bool agrees = pair_agrees(signature_of(pair.send), signature_of(pair.recv));
   if (!agrees) note_mismatch(channel.comm, op_of(pair.send).seq, true, {pair.send, pair.recv});
   const bool meets = agrees || !options_.mismatch_blocks;
+  const bool grouped = op_of(pair.send).group != kNoOp || op_of(pair.recv).group != kNoOp;
+  if (options_.strict_groups && meets && grouped) {
+    met_.push_back({static_cast<std::uint32_t>(&channel - channels_.data()), op.order});
+    return;
+  }
   if ((meets || leaves) && state(pair.send) != OpState::completed) complete(pair.send);
   if (!meets) return;
   complete(pair.recv);

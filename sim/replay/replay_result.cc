@@ -57,6 +57,10 @@ ReplayResult ReplayEngine::result() {
   }
   snapshot(result);
   result.mismatches = std::move(mismatches_);
+  result.held = std::move(held_);
+  std::sort(result.held.begin(), result.held.end(), [](const HeldGroup& a, const HeldGroup& b) {
+    return std::tuple(a.rank, a.awaited) < std::tuple(b.rank, b.awaited);
+  });
   return result;
 }
 

@@ -101,7 +101,7 @@ void ReplayEngine::lay_out_ranks() {
     rank.streams = stream_count;
     rank.slots = slot_count;
     rank.peers = peer_count;
-    rank.stream_ordered = options_.stream_ordered || record.stream_ordered;
+    rank.stream_ordered = !options_.blocking && (options_.stream_ordered || record.stream_ordered);
     ops += unrolled_[rank.program].ops.size();
     stream_count += unrolled_[rank.program].streams;
     slot_count += record.comms.size();

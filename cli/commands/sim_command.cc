@@ -1,0 +1,45 @@
+#include <iterator>
+#include <memory>
+#include <utility>
+
+#include "analyzers/analyzer.h"
+#include "cli/commands/common_options.h"
+#include "cli/commands/registry.h"
+#include "cli/commands/run_programs.h"
+
+namespace ddx::cli {
+namespace {
+
+struct Options {
+  CommonOptions common;
+  ReadOptions read;
+};
+
+Exit sim(const Options& options, Console& console) {
+  Evidence evidence = read_evidence(options.read, options.common, console);
+  std::vector<Finding> hazards = run_programs(evidence);
+  std::vector<Finding> findings = analyzers::analyze(evidence);
+  findings.insert(findings.end(), std::make_move_iterator(hazards.begin()), std::make_move_iterator(hazards.end()));
+  const Report report = make_report("sim", evidence, std::move(findings));
+  const Reporter& reporter = *find_reporter(options.common.format);
+  write_output(reporter.render(report, render_options(options.common, console)), options.common, console);
+  if (fails(report, threshold(options.common))) return Exit::findings;
+  return report.verdict == Verdict::inconclusive ? Exit::insufficient : Exit::fine;
+}
+
+Action prepare(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  add_read_options(app, options->read);
+  CommonHelp help;
+  help.fail_on = "Exit with 1 on findings of this severity or above: error, warning, info, never";
+  help.quiet = "One line a finding";
+  help.verbose = "Every finding in full, every piece of evidence";
+  add_common_options(app, options->common, reporter_names(), help);
+  return [options](Console& console) { return sim(*options, console); };
+}
+
+}  // namespace
+
+Command sim_command() { return {"sim", "Say whether programs of ranks can run to their end", prepare}; }
+
+}  // namespace ddx::cli

@@ -1,0 +1,125 @@
+// The strict model of groups: sends and receives that are posted together start together, and only once every partner
+// of theirs can start as well.
+#include <algorithm>
+#include <unordered_map>
+
+#include "base/hash.h"
+#include "sim/replay/replay_engine.h"
+
+namespace ddx::sim {
+namespace {
+
+// What one rank posted together, or a single send or receive that has met a part of somebody's group.
+struct Batch {
+  OpRef first;  // one of its parts
+  std::uint32_t met = 0, parts = 0;
+  std::vector<std::uint32_t> partners;  // batches of its partners
+  bool held = false;
+  RankId awaited;  // held: whom it waits for, the first cause found
+};
+
+}  // namespace
+
+// Parts of the group of `call` that are sends or receives and have not completed; the first one whose partner is not
+// there goes to `lonely`.
+std::uint32_t ReplayEngine::open_parts(OpRef call, std::optional<OpRef>& lonely) {
+  const auto& ops = program(call.rank).ops;
+  const std::uint32_t group = ops[call.op].group;
+  if (group == kNoOp) return 1;
+  std::uint32_t begin = call.op, end = call.op + 1;
+  while (begin > 0 && ops[begin - 1].group == group) --begin;
+  while (end < ops.size() && ops[end].group == group) ++end;
+  std::uint32_t parts = 0;
+  for (std::uint32_t at = begin; at < end; ++at) {
+    const OpRef part{call.rank, at};
+    if (!is_p2p(ops[at].kind) || state(part) == OpState::completed) continue;
+    ++parts;
+    if (!lonely && !has_met(part)) lonely = part;
+  }
+  return parts;
+}
+
+bool ReplayEngine::has_met(OpRef call) {
+  const UnrolledOp& op = op_of(call);
+  const auto peer = trace_.peer(record(call.rank), signature_of(call));
+  if (!peer || *peer < 0 || static_cast<std::uint32_t>(*peer) >= comms_[comm_of(call).value].size) return false;
+  const Pair& pair = channels_[channel_of(call.rank, op, *peer)].pairs.at(op.order);
+  return pair.send.rank != kNoOp && pair.recv.rank != kNoOp;
+}
+
+RankId ReplayEngine::partner_of(OpRef call) const {
+  const auto& members = trace_.communicator(comm_of(call)).members;
+  const auto peer = trace_.peer(record(call.rank), signature_of(call)).value_or(-1);
+  const bool known = peer >= 0 && static_cast<std::size_t>(peer) < members.size();
+  return known ? members[static_cast<std::size_t>(peer)] : RankId(peer);
+}
+
+// Completes what has met and is held by nothing. False: nothing was; held_ then says who waits for whom.
+bool ReplayEngine::release_groups() {
+  std::vector<Batch> batches;
+  std::unordered_map<std::uint64_t, std::uint32_t, KeyedHash> index;
+  const auto batch_of = [&](OpRef call) {
+    const std::uint32_t group = op_of(call).group;
+    const std::uint64_t key =
+        std::uint64_t{call.rank} << 33 | (group == kNoOp ? std::uint64_t{1} << 32 | call.op : group);
+    const auto [at, fresh] = index.try_emplace(key, static_cast<std::uint32_t>(batches.size()));
+    if (fresh) batches.push_back({call, 0, 0, {}, false, {}});
+    return at->second;
+  };
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> ends;  // of met_, as batches
+  for (const Met& met : met_) {
+    const Pair& pair = channels_[met.channel].pairs.at(met.order);
+    const std::uint32_t a = batch_of(pair.send), b = batch_of(pair.recv);
+    ends.emplace_back(a, b);
+    ++batches[a].met;
+    ++batches[b].met;
+    batches[a].partners.push_back(b);
+    batches[b].partners.push_back(a);
+  }
+  std::vector<std::uint32_t> held;
+  for (std::uint32_t i = 0; i < batches.size(); ++i) {
+    std::optional<OpRef> lonely;
+    batches[i].parts = open_parts(batches[i].first, lonely);
+    if (batches[i].met >= batches[i].parts || !lonely) continue;
+    batches[i].held = true;
+    batches[i].awaited = partner_of(*lonely);
+    held.push_back(i);
+  }
+  for (std::size_t next = 0; next < held.size(); ++next) {
+    const RankId rank = *record(batches[held[next]].first.rank).rank;
+    for (const std::uint32_t partner : batches[held[next]].partners) {
+      if (batches[partner].held) continue;
+      batches[partner].held = true;
+      batches[partner].awaited = rank;
+      held.push_back(partner);
+    }
+  }
+  const std::size_t before = met_.size();
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < before; ++i) {
+    if (batches[ends[i].first].held || batches[ends[i].second].held) {
+      met_[kept++] = met_[i];
+    } else {
+      finish_pair(met_[i]);
+    }
+  }
+  met_.resize(kept);
+  if (kept < before) return true;
+  held_.clear();
+  for (const std::uint32_t i : held) {
+    const Batch& batch = batches[i];
+    held_.push_back({*record(batch.first.rank).rank, batch.awaited, comm_of(batch.first)});
+  }
+  return false;
+}
+
+void ReplayEngine::finish_pair(const Met& met) {
+  Channel& channel = channels_[met.channel];
+  Pair& pair = channel.pairs.at(met.order);
+  if (state(pair.send) != OpState::completed) complete(pair.send);
+  complete(pair.recv);
+  pair.done = true;
+  while (channel.pairs.size() > 0 && channel.pairs.front().done) channel.pairs.pop();
+}
+
+}  // namespace ddx::sim
