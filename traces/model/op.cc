@@ -134,4 +134,28 @@ bool is_rooted(OpKind kind) {
   return kind == OpKind::broadcast || kind == OpKind::reduce || kind == OpKind::gather || kind == OpKind::scatter;
 }
 
+std::optional<std::uint32_t> element_bytes(DataType type) {
+  switch (type) {
+    case DataType::unknown: return std::nullopt;
+    case DataType::i8:
+    case DataType::u8:
+    case DataType::f8e4m3:
+    case DataType::f8e5m2:
+    case DataType::boolean: return 1;
+    case DataType::i16:
+    case DataType::u16:
+    case DataType::f16:
+    case DataType::bf16: return 2;
+    case DataType::i32:
+    case DataType::u32:
+    case DataType::f32: return 4;
+    case DataType::i64:
+    case DataType::u64:
+    case DataType::f64:
+    case DataType::complex64: return 8;
+    case DataType::complex128: return 16;
+  }
+  return std::nullopt;
+}
+
 }  // namespace ddx

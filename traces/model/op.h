@@ -74,6 +74,9 @@ std::optional<OpKind> op_kind_from(std::string_view name);
 std::optional<DataType> data_type_from(std::string_view name);
 std::optional<RedOp> redop_from(std::string_view name);
 
+// Bytes of one element; nullopt: the type is not known.
+std::optional<std::uint32_t> element_bytes(DataType type);
+
 bool is_collective(OpKind kind);  // matched by sequence number over all members, new_group and split_group included
 bool is_p2p(OpKind kind);         // send, recv
 bool is_rooted(OpKind kind);      // broadcast, reduce, gather, scatter
