@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "cli/commands/hazards.h"
@@ -14,20 +15,22 @@ namespace {
 
 // What a judgement holds for each op of each rank comes to about 130 bytes.
 constexpr std::uint64_t kMaxOps = 16'000'000;
+constexpr std::uint64_t kFewestOps = 16;
 
 bool is_plan(const RankRecord& record) { return record.whole_program && !record.snapshot; }
 
-bool too_large(const Trace& trace) {
+// How many operations of each rank can be judged, the latest ones; nullopt: all that they have.
+std::optional<std::uint64_t> judged_ops(const Trace& trace) {
   std::vector<std::uint64_t> lengths;
   lengths.reserve(trace.programs.size());
   for (const Program& program : trace.programs) lengths.push_back(sim::length_of(program));
   std::uint64_t left = kMaxOps;
   for (const RankRecord& record : trace.ranks) {
     const std::uint64_t length = lengths[record.program.value];
-    if (length > left) return true;
+    if (length > left) return std::max<std::uint64_t>(kFewestOps, kMaxOps / trace.ranks.size());
     left -= length;
   }
-  return false;
+  return std::nullopt;
 }
 
 void refuse(Evidence& evidence, const std::string& reason) {
@@ -47,19 +50,23 @@ std::vector<Finding> run_programs(Evidence& evidence) {
     std::erase_if(ranks, is_plan);
     return {};
   }
-  if (too_large(evidence.trace)) {
-    refuse(evidence,
-           fmt::format("the programs of all ranks together run more than {} operations, too many to judge", kMaxOps));
-    ranks.clear();
-    return {};
-  }
-  sim::ReplayResult result = sim::replay(evidence.trace);
+  sim::ReplayOptions options;
+  const auto judged = judged_ops(evidence.trace);
+  options.keep_ops = judged.value_or(UINT64_MAX);
+  sim::ReplayResult result = sim::replay(evidence.trace, options);
   if (result.outcome == sim::ReplayResult::Outcome::refused) {
     refuse(evidence, result.reason);
+    // What has too many operations to be run has too many to be looked at.
+    if (judged) ranks.clear();
     return {};
   }
   std::vector<Finding> hazards;
   if (result.outcome == sim::ReplayResult::Outcome::completes) hazards = find_hazards(evidence);
+  if (judged) {
+    evidence.diagnostics.count(
+        "replay.judged_in_part", DiagnosticSeverity::notice,
+        fmt::format("all of it was run, and the last {} operations of each rank judged", *judged));
+  }
   evidence.trace = std::move(result.snapshot);
   return hazards;
 }

@@ -1,6 +1,7 @@
-// Reference replay: runs the programs of all ranks to rest, without times. A rank is a sequential program; a collective
-// meets the same sequence number on every member; a send meets the receive of the same number between the same two
-// ranks. There are no wildcards, so the result does not depend on the order in which ranks are visited.
+// Reference replay: runs the programs of all ranks to rest. A rank is a sequential program; a collective meets the same
+// sequence number on every member; a send meets the receive of the same number between the same two ranks. There are no
+// wildcards, so the result does not depend on the order in which ranks are visited. With a cost model it also says when
+// everything starts and ends.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "base/rank_set.h"
+#include "sim/replay/timing.h"
 #include "traces/model/trace.h"
 
 namespace ddx::sim {
@@ -18,15 +20,22 @@ struct ReplayOptions {
   // communicator. The host waits only at wait, host_sync and its end, and for room. Also for single records that say
   // so.
   bool stream_ordered = false;
-  std::uint32_t max_ahead = 1024;  // ops in flight on a rank before its host waits, in the stream model
+  // In the stream model: a host waits before it is so many operations ahead of the oldest that is not complete.
+  std::uint32_t max_ahead = 1024;
   // Operations that all came to one match and disagree never complete; false: they complete, and are told of.
   bool mismatch_blocks = true;
-  bool eager_sends = false;  // a send completes when it starts, receive or not
+  // Sends of at most so many bytes (as far as known) complete when they start, receive or not.
+  std::optional<std::uint64_t> eager_up_to;
   // Variants of what the trace says of itself:
   bool blocking = false;               // no streams: every call returns when it is complete, async or not
   bool strict_groups = false;          // what is posted together starts together, once every partner can start as well
-  std::uint64_t max_ops = 50'000'000;  // of all ranks, loops run out; more is refused
-  std::uint64_t visit_seed = 0;        // 0: ranks in order; else in an order drawn from this (the result is the same)
+  std::uint64_t max_ops = 50'000'000;  // of all classes of ranks (folding.h), loops run out; more is refused
+  bool fold = true;                    // ranks that must behave alike are run once; false: every rank is run
+  Timing timing;
+  // Of the snapshot: at most so many of a rank's latest operations, those before are left out as a recorder's ring
+  // would (RankRecord::head_lost); 0: no snapshot.
+  std::uint64_t keep_ops = UINT64_MAX;
+  std::uint64_t visit_seed = 0;  // 0: ranks in order; else in an order drawn from this (the result is the same)
   // A job in mid-run: hosts and streams take turns of one step each, in the order of the visits (so that here
   // visit_seed decides), and after so many turns all is left as it is. Absent: to rest.
   std::optional<std::uint64_t> stop_after;
@@ -61,8 +70,11 @@ struct ReplayResult {
   // Every rank's ops with loops run out, sequence numbers, and the state in which each came to rest. Ranks that came
   // the same way share a program.
   Trace snapshot;
-  RankSet unfinished;  // ranks that wait; those that stopped are none of them
-  RankSet running;     // of these, where stop_after ended the replay: whose host or stream could go on
+  std::uint32_t classes = 0;    // ranks that were run for all (folding.h)
+  std::uint64_t rank_ops = 0;   // operations that all ranks ran, folded ones counted for each rank; saturates
+  std::vector<Picos> rank_end;  // by record, with a cost model: when its last operation that completed ended
+  RankSet unfinished;           // ranks that wait; those that stopped are none of them
+  RankSet running;              // of these, where stop_after ended the replay: whose host or stream could go on
   std::vector<ReplayMismatch> mismatches;  // by communicator and sequence number
   std::vector<HeldGroup> held;             // by rank; only with strict_groups
   std::string reason;                      // one line for people

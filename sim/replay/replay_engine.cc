@@ -1,6 +1,7 @@
 // Hosts and streams.
 #include "sim/replay/replay_engine.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace ddx::sim {
@@ -30,7 +31,7 @@ void ReplayEngine::run() {
     if (!ready_streams_.empty() && stream_first) {
       const OpRef ready = draw(ready_streams_);
       start_stream(ready.rank, static_cast<std::uint16_t>(ready.op));
-    } else {
+    } else if (!hosts_.empty()) {
       run_host(draw(hosts_));
     }
   }
@@ -40,11 +41,12 @@ void ReplayEngine::run_host(std::uint32_t id) {
   Rank& rank = ranks_[id];
   rank.queued = false;
   if (!host_may_go_on(rank)) return;
+  wake(rank);
   rank.wait = HostWait::none;
   rank.wait_row = kNoOp;
   const std::size_t size = program(id).ops.size();
   while (!rank.stopped && rank.pc < size) {
-    if (!step_host(id)) return;
+    if (!wait_for_room(id) || !step_host(id)) return;
     if (options_.stop_after && !rank.stopped && rank.pc < size) {
       // Its next step is another turn, so that hosts come apart.
       rank.queued = true;
@@ -60,7 +62,6 @@ bool ReplayEngine::host_may_go_on(const Rank& rank) const {
     case HostWait::op: return static_cast<OpState>(states_[rank.base + rank.waits_for]) == OpState::completed;
     case HostWait::group: return rank.group_left == 0;
     case HostWait::all: return rank.in_flight == 0;
-    case HostWait::room: return rank.in_flight <= options_.max_ahead;
   }
   return true;
 }
@@ -70,6 +71,7 @@ bool ReplayEngine::wait_in(Rank& rank, HostWait wait, std::uint32_t waits_for, s
   rank.wait = wait;
   rank.waits_for = waits_for;
   if (host_may_go_on(rank)) {
+    wake(rank);
     rank.wait = HostWait::none;
     return true;
   }
@@ -77,13 +79,23 @@ bool ReplayEngine::wait_in(Rank& rank, HostWait wait, std::uint32_t waits_for, s
   return false;
 }
 
-bool ReplayEngine::wait_for_room(Rank& rank) {
-  return !rank.stream_ordered || wait_in(rank, HostWait::room, kNoOp, kNoOp);
+bool ReplayEngine::wait_for_room(std::uint32_t id) {
+  Rank& rank = ranks_[id];
+  if (!rank.stream_ordered) return true;
+  const auto& ops = program(id).ops;
+  while (rank.ahead > options_.max_ahead) {
+    while (!ops[rank.oldest].streamed) ++rank.oldest;
+    if (!wait_in(rank, HostWait::op, rank.oldest, kNoOp)) return false;
+    ++rank.oldest;
+    --rank.ahead;
+  }
+  return true;
 }
 
 bool ReplayEngine::step_host(std::uint32_t id) {
   Rank& rank = ranks_[id];
   const UnrolledOp& op = program(id).ops[rank.pc];
+  note_issue(rank, rank.pc);
   if (op.streamed) return step_streamed(id);
   switch (op.kind) {
     case OpKind::stop: rank.stopped = true; return done_by_host(id);
@@ -94,19 +106,27 @@ bool ReplayEngine::step_host(std::uint32_t id) {
       if (!wait_in(rank, HostWait::all, kNoOp, rank.pc)) return false;
       return done_by_host(id);
     case OpKind::group_begin: return step_group(id);
+    case OpKind::compute: rank.now += compute_time(id, rank.pc); return done_by_host(id);
     default: return done_by_host(id);
   }
 }
 
 bool ReplayEngine::done_by_host(std::uint32_t id) {
-  set_state(id, ranks_[id].pc, OpState::completed);
-  ++ranks_[id].pc;
+  Rank& rank = ranks_[id];
+  set_state(id, rank.pc, OpState::completed);
+  if (timed()) {
+    ends_[rank.base + rank.pc] = rank.now;
+    rank.last_end = std::max(rank.last_end, rank.now);
+  }
+  ++rank.pc;
   return true;
 }
 
 void ReplayEngine::schedule(std::uint32_t id, std::uint32_t op) {
   set_state(id, op, OpState::scheduled);
+  note_issue(ranks_[id], op);
   ++ranks_[id].in_flight;
+  ++ranks_[id].ahead;
 }
 
 bool ReplayEngine::step_streamed(std::uint32_t id) {
@@ -118,8 +138,7 @@ bool ReplayEngine::step_streamed(std::uint32_t id) {
   start_stream(id, op.stream);
   // A computation on a stream of its own never holds the host.
   const bool holds_host = !rank.stream_ordered && (!op.async || options_.blocking) && op.kind != OpKind::compute;
-  if (holds_host) return wait_in(rank, HostWait::op, at, kNoOp);
-  return wait_for_room(rank);
+  return !holds_host || wait_in(rank, HostWait::op, at, kNoOp);
 }
 
 // Posts the ops between a group's begin and end together.
@@ -128,6 +147,7 @@ bool ReplayEngine::step_group(std::uint32_t id) {
   const auto& ops = program(id).ops;
   const std::uint32_t begin = rank.pc;
   done_by_host(id);
+  rank.group_end = rank.now;
   std::uint32_t end = begin;
   while (end < ops.size() && end != ops[begin].target && ops[end].kind != OpKind::stop) ++end;
   if (end != ops[begin].target) {
@@ -140,6 +160,7 @@ bool ReplayEngine::step_group(std::uint32_t id) {
   for (std::uint32_t at = begin + 1; at <= end; ++at) {
     if (!ops[at].streamed) {
       set_state(id, at, OpState::completed);
+      note_issue(rank, at);
       continue;
     }
     schedule(id, at);
@@ -150,7 +171,7 @@ bool ReplayEngine::step_group(std::uint32_t id) {
   for (std::uint32_t at = begin + 1; at < end; ++at) {
     if (ops[at].leads_batch) start_stream(id, ops[at].stream);
   }
-  return rank.stream_ordered ? wait_for_room(rank) : wait_in(rank, HostWait::group, kNoOp, end);
+  return rank.stream_ordered || wait_in(rank, HostWait::group, kNoOp, end);
 }
 
 void ReplayEngine::start_stream(std::uint32_t id, std::uint16_t stream) {
@@ -176,21 +197,23 @@ bool ReplayEngine::may_start(const Rank& rank, std::uint32_t batch) const {
 void ReplayEngine::start(std::uint32_t id, std::uint32_t at) {
   set_state(id, at, OpState::started);
   const UnrolledOp& op = program(id).ops[at];
+  if (timed()) note_start(ranks_[id], op, at);
   if (is_p2p(op.kind)) {
     post(id, at);
   } else if (is_collective(op.kind)) {
     arrive(id, at);
   } else {
-    complete({id, at});
+    complete({id, at}, start_of({id, at}) + compute_time(id, at));
   }
 }
 
-void ReplayEngine::complete(OpRef ref) {
+void ReplayEngine::complete(OpRef ref, Picos end) {
   Rank& rank = ranks_[ref.rank];
   const UnrolledProgram& program = unrolled_[rank.program];
   const UnrolledOp& op = program.ops[ref.op];
   set_state(ref.rank, ref.op, OpState::completed);
   --rank.in_flight;
+  if (timed()) note_end(rank, op, ref.op, end);
   if (op.group == rank.group_now && op.group != kNoOp && !op.async && op.kind != OpKind::compute) --rank.group_left;
   StreamState& stream = streams_[rank.streams + op.stream];
   if (--stream.left == 0) {

@@ -1,5 +1,5 @@
-// The machine behind replay(): flat arrays over (rank, op), a ring of open instances for each communicator, a ring of
-// open pairs for each channel. Internal to sim/replay.
+// The machine behind replay(): flat arrays over (class of ranks, op), a ring of open instances for each class of
+// communicators, a ring of open pairs for each class of channels. Internal to sim/replay.
 #pragma once
 
 #include <cstdint>
@@ -9,14 +9,16 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/hash.h"
 #include "sim/replay/agreement.h"
+#include "sim/replay/folding.h"
 #include "sim/replay/reference_replay.h"
 #include "sim/replay/unrolled_program.h"
 #include "traces/model/trace.h"
 
 namespace ddx::sim {
 
-// One op of one rank: record index and index into its unrolled program.
+// One op of one class of ranks: class and index into its unrolled program.
 struct OpRef {
   std::uint32_t rank = kNoOp;
   std::uint32_t op = kNoOp;
@@ -63,14 +65,15 @@ class ReplayEngine {
   ReplayResult result();
 
  private:
-  enum class HostWait : std::uint8_t { none, op, group, all, room };
+  enum class HostWait : std::uint8_t { none, op, group, all };
 
+  // A class of ranks, run as its representative.
   struct Rank {
     std::uint32_t program = 0;        // into unrolled_
     std::uint64_t base = 0;           // of its ops in states_
     std::uint64_t streams = 0;        // of its streams in streams_
-    std::uint64_t slots = 0;          // of its communicator slots in collectives_done_
-    std::uint64_t peers = 0;          // of its peer slots in channels_of_
+    std::uint64_t slots = 0;          // of its communicator slots in collectives_done_ and in the folding
+    std::uint64_t endpoints = 0;      // of its endpoints in the folding
     std::uint32_t pc = 0;             // next op of the host
     std::uint32_t issued = 0;         // ops before this one went to their streams
     std::uint32_t waits_for = kNoOp;  // an op, for HostWait::op
@@ -78,23 +81,34 @@ class ReplayEngine {
     std::uint32_t group_now = kNoOp;  // the group issued last
     std::uint32_t group_left = 0;     // parts of it that the host waits for
     std::uint32_t in_flight = 0;
+    std::uint32_t ahead = 0;   // stream model: streamed ops issued from `oldest` on
+    std::uint32_t oldest = 0;  // all streamed ops before this one are complete
     HostWait wait = HostWait::none;
     bool queued = false;
     bool stopped = false;
     bool stream_ordered = false;
+    // With times:
+    Picos now = 0;        // of the host
+    Picos group_end = 0;  // of the parts of group_now that are complete
+    Picos last_end = 0;   // of all ops that are complete
   };
   struct StreamState {
     std::uint32_t head = kNoOp;  // first op of the batch that runs or is next
     std::uint32_t left = 0;      // parts of it that are not complete; 0: it has not started
+    Picos busy_until = 0;
   };
   // The calls of one sequence number of one communicator.
   struct Instance {
     std::vector<OpRef> arrived;
-    bool mixed = false;  // not all of one class and root
+    std::uint32_t members = 0;  // that arrived: a class counts for all its ranks in the communicator
+    bool mixed = false;         // not all of one class and root
     bool done = false;
+    Picos latest = 0;  // arrival
     void clear() {
       arrived.clear();
+      members = 0;
       mixed = done = false;
+      latest = 0;
     }
   };
   struct CommState {
@@ -112,9 +126,6 @@ class ReplayEngine {
     std::uint64_t order = 0;
   };
   struct Channel {
-    CommId comm;
-    std::int32_t from = 0, to = 0;                       // positions
-    std::uint32_t send_slot = kNoOp, recv_slot = kNoOp;  // the peer slots by which the two ranks name it
     OpenRing<Pair> pairs;
   };
 
@@ -127,32 +138,50 @@ class ReplayEngine {
   bool done_by_host(std::uint32_t id);
   void schedule(std::uint32_t id, std::uint32_t op);
   bool wait_in(Rank& rank, HostWait wait, std::uint32_t waits_for, std::uint32_t wait_row);
-  bool wait_for_room(Rank& rank);
+  bool wait_for_room(std::uint32_t id);
   // Of the streams.
   void start_stream(std::uint32_t rank, std::uint16_t stream);
   bool may_start(const Rank& rank, std::uint32_t batch) const;
   void start(std::uint32_t rank, std::uint32_t op);
-  void complete(OpRef ref);
+  void complete(OpRef ref, Picos end);
   // Of matches.
   void arrive(std::uint32_t rank, std::uint32_t op);
-  void meet(CommId comm, std::uint32_t seq, Instance& instance);
+  void meet(std::uint32_t comm, std::uint32_t seq, Instance& instance);
   bool instance_agrees(const Instance& instance) const;
   bool splits_agree(const Instance& instance) const;
   void post(std::uint32_t rank, std::uint32_t op);
-  std::uint32_t channel_of(std::uint32_t rank, const UnrolledOp& op, std::int32_t peer);
+  void pair_up(std::uint32_t channel, std::uint64_t order);
+  bool is_eager(OpRef send) const;
   // Of groups in the strict model, in replay_groups.cc.
   bool release_groups();
   std::uint32_t open_parts(OpRef call, std::optional<OpRef>& lonely);
   bool has_met(OpRef call);
-  RankId partner_of(OpRef call) const;
   void finish_pair(const Met& met);
-  void note_mismatch(CommId comm, std::uint32_t seq, bool p2p, const std::vector<OpRef>& calls);
+  void note_mismatch(std::uint32_t comm, std::uint32_t seq, bool p2p, const std::vector<OpRef>& calls);
+  void note_pair_mismatch(std::uint32_t seq, OpRef send, OpRef recv);
 
+  // Times, in replay_times.cc. All of them do nothing where the replay has no cost model.
+  bool timed() const { return options_.timing.costs != nullptr; }
+  void note_issue(const Rank& rank, std::uint32_t op);
+  void note_start(const Rank& rank, const UnrolledOp& op, std::uint32_t at);
+  void note_end(Rank& rank, const UnrolledOp& op, std::uint32_t at, Picos end);
+  void wake(Rank& rank);  // the host's clock to the end of what it waited for
+  Picos compute_time(std::uint32_t id, std::uint32_t op) const;
+  Picos start_of(OpRef ref) const { return timed() ? starts_[ranks_[ref.rank].base + ref.op] : 0; }
+  Picos end_of(const Instance& instance);
+  Picos cost_of(OpRef send);  // of a pair, from when both are there
+  void refuse_price(OpRef call);
+
+  // In replay_setup.cc.
   void set_up();
   bool check_records();
   bool check_positions();
   bool unroll_programs();
+  bool check_slots();
+  bool fold_ranks();
+  bool check_length();
   void lay_out_ranks();
+  bool refuse_length();
   bool refuse(const std::string& reason) {
     if (refusal_.empty()) refusal_ = reason;
     return false;
@@ -160,26 +189,40 @@ class ReplayEngine {
   template <class Item>
   Item draw(std::vector<Item>& from);
 
-  const RankRecord& record(std::uint32_t rank) const { return trace_.ranks[rank]; }
+  const RankRecord& record(std::uint32_t rank) const { return trace_.ranks[folding_.representative[rank]]; }
   const UnrolledProgram& program(std::uint32_t rank) const { return unrolled_[ranks_[rank].program]; }
   const UnrolledOp& op_of(OpRef ref) const { return program(ref.rank).ops[ref.op]; }
   const Signature& signature_of(OpRef ref) const { return trace_.signature(signature_id(ref)); }
   SignatureId signature_id(OpRef ref) const { return trace_.program(record(ref.rank)).signature(op_of(ref).row); }
+  // Of the representative.
   CommId comm_of(OpRef ref) const { return record(ref.rank).comms[op_of(ref).comm_slot]; }
   std::uint32_t position_of(OpRef ref) const { return record(ref.rank).comm_rank[op_of(ref).comm_slot]; }
+  // Class of its communicator.
+  std::uint64_t slot_row(OpRef ref) const { return ranks_[ref.rank].slots + op_of(ref).comm_slot; }
+  std::uint32_t channel_of(OpRef ref) const {
+    return folding_.channel[ranks_[ref.rank].endpoints + op_of(ref).endpoint];
+  }
   std::optional<std::int32_t> root_of(OpRef ref) const;
+  RankId partner_of(const RankRecord& record, OpRef call) const;
   OpState state(OpRef ref) const { return static_cast<OpState>(states_[ranks_[ref.rank].base + ref.op]); }
   void set_state(std::uint32_t rank, std::uint32_t op, OpState to) {
     states_[ranks_[rank].base + op] = static_cast<std::uint8_t>(to);
   }
 
-  // The result, in replay_result.cc.
+  // The result, in replay_result.cc and replay_snapshot.cc.
   bool finished(const Rank& rank) const;
+  ReplayResult::Outcome outcome(ReplayResult& result);
+  void tell_ranks(ReplayResult& result);
+  void tell_held(ReplayResult& result) const;
   void snapshot(ReplayResult& result) const;
-  ProgramId snapshot_program(std::uint32_t rank, Trace& out) const;
+  std::uint32_t first_kept(std::uint32_t rank) const;
+  void add_snapshot_program(std::uint32_t rank, Trace& out) const;
+  bool same_run(std::uint32_t a, std::uint32_t b) const;
+  std::size_t run_hash(std::uint32_t rank) const;
   std::vector<CommProgress> progress(std::uint32_t rank) const;
   std::string waits_text();
   std::string instance_text(CommId comm, std::uint32_t seq, const Instance& instance) const;
+  std::string pair_text(OpRef call) const;
   std::string mismatch_text(const ReplayMismatch& mismatch) const;
   std::string group_name(CommId comm) const { return std::string(trace_.text(trace_.communicator(comm).name)); }
 
@@ -189,19 +232,23 @@ class ReplayEngine {
   std::mt19937_64 random_;
   std::string refusal_;
   std::vector<UnrolledProgram> unrolled_;
+  Folding folding_;
   std::vector<Rank> ranks_;
   std::vector<std::uint8_t> states_;
+  std::vector<Picos> starts_, ends_;  // with times, beside states_; kNoTime: not yet
   std::vector<StreamState> streams_;
-  std::vector<std::uint32_t> collectives_done_;
-  std::vector<CommState> comms_;
-  std::vector<Channel> channels_;
-  std::vector<std::uint32_t> channels_of_;  // by rank's peer slot and direction: channel, kNoOp until asked for
-  std::unordered_map<std::string, std::uint32_t> channel_index_;
-  std::vector<std::uint32_t> hosts_;  // that may go on
-  std::vector<OpRef> ready_streams_;  // rank, stream
+  std::vector<std::uint32_t> collectives_done_;  // by slot row
+  std::vector<Picos> comm_until_;                // by slot row: the end of its latest collective
+  std::vector<CommState> comms_;                 // by class of communicators
+  std::vector<Channel> channels_;                // by class of channels
+  std::vector<std::uint32_t> hosts_;             // that may go on
+  std::vector<OpRef> ready_streams_;             // rank, stream
   std::vector<ReplayMismatch> mismatches_;
-  std::vector<Met> met_;         // strict groups: pairs that are not complete
-  std::vector<HeldGroup> held_;  // why nothing of them goes on
+  std::vector<Met> met_;  // strict groups: pairs that are not complete
+  // And why nothing of them goes on: for each held group the call whose partner has not come, or is held itself.
+  std::vector<OpRef> held_;
+  std::unordered_map<std::uint64_t, Picos, KeyedHash> prices_;  // by class of communicators and signature
+  static constexpr Picos kNoTime = -1;
 };
 
 }  // namespace ddx::sim

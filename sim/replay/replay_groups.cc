@@ -13,9 +13,10 @@ namespace {
 struct Batch {
   OpRef first;  // one of its parts
   std::uint32_t met = 0, parts = 0;
-  std::vector<std::uint32_t> partners;  // batches of its partners
+  // Its partners' batches, and the call of those that meets one of its own.
+  std::vector<std::pair<std::uint32_t, OpRef>> partners;
   bool held = false;
-  RankId awaited;  // held: whom it waits for, the first cause found
+  OpRef awaiting;  // held: of its calls, the one whose partner it waits for, the first found
 };
 
 }  // namespace
@@ -40,18 +41,10 @@ std::uint32_t ReplayEngine::open_parts(OpRef call, std::optional<OpRef>& lonely)
 }
 
 bool ReplayEngine::has_met(OpRef call) {
-  const UnrolledOp& op = op_of(call);
-  const auto peer = trace_.peer(record(call.rank), signature_of(call));
-  if (!peer || *peer < 0 || static_cast<std::uint32_t>(*peer) >= comms_[comm_of(call).value].size) return false;
-  const Pair& pair = channels_[channel_of(call.rank, op, *peer)].pairs.at(op.order);
+  const std::uint32_t channel = channel_of(call);
+  if (channel == kNoOp) return false;
+  const Pair& pair = channels_[channel].pairs.at(op_of(call).order);
   return pair.send.rank != kNoOp && pair.recv.rank != kNoOp;
-}
-
-RankId ReplayEngine::partner_of(OpRef call) const {
-  const auto& members = trace_.communicator(comm_of(call)).members;
-  const auto peer = trace_.peer(record(call.rank), signature_of(call)).value_or(-1);
-  const bool known = peer >= 0 && static_cast<std::size_t>(peer) < members.size();
-  return known ? members[static_cast<std::size_t>(peer)] : RankId(peer);
 }
 
 // Completes what has met and is held by nothing. False: nothing was; held_ then says who waits for whom.
@@ -73,8 +66,8 @@ bool ReplayEngine::release_groups() {
     ends.emplace_back(a, b);
     ++batches[a].met;
     ++batches[b].met;
-    batches[a].partners.push_back(b);
-    batches[b].partners.push_back(a);
+    batches[a].partners.emplace_back(b, pair.recv);
+    batches[b].partners.emplace_back(a, pair.send);
   }
   std::vector<std::uint32_t> held;
   for (std::uint32_t i = 0; i < batches.size(); ++i) {
@@ -82,15 +75,14 @@ bool ReplayEngine::release_groups() {
     batches[i].parts = open_parts(batches[i].first, lonely);
     if (batches[i].met >= batches[i].parts || !lonely) continue;
     batches[i].held = true;
-    batches[i].awaited = partner_of(*lonely);
+    batches[i].awaiting = *lonely;
     held.push_back(i);
   }
   for (std::size_t next = 0; next < held.size(); ++next) {
-    const RankId rank = *record(batches[held[next]].first.rank).rank;
-    for (const std::uint32_t partner : batches[held[next]].partners) {
+    for (const auto& [partner, call] : batches[held[next]].partners) {
       if (batches[partner].held) continue;
       batches[partner].held = true;
-      batches[partner].awaited = rank;
+      batches[partner].awaiting = call;
       held.push_back(partner);
     }
   }
@@ -106,20 +98,8 @@ bool ReplayEngine::release_groups() {
   met_.resize(kept);
   if (kept < before) return true;
   held_.clear();
-  for (const std::uint32_t i : held) {
-    const Batch& batch = batches[i];
-    held_.push_back({*record(batch.first.rank).rank, batch.awaited, comm_of(batch.first)});
-  }
+  for (const std::uint32_t i : held) held_.push_back(batches[i].awaiting);
   return false;
-}
-
-void ReplayEngine::finish_pair(const Met& met) {
-  Channel& channel = channels_[met.channel];
-  Pair& pair = channel.pairs.at(met.order);
-  if (state(pair.send) != OpState::completed) complete(pair.send);
-  complete(pair.recv);
-  pair.done = true;
-  while (channel.pairs.size() > 0 && channel.pairs.front().done) channel.pairs.pop();
 }
 
 }  // namespace ddx::sim

@@ -1,22 +1,35 @@
 // Collectives that arrive, sends and receives that meet.
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <map>
 
 #include "sim/replay/replay_engine.h"
 
 namespace ddx::sim {
+namespace {
+
+void sort_variants(ReplayMismatch& mismatch) {
+  std::sort(mismatch.variants.begin(), mismatch.variants.end(),
+            [](const auto& a, const auto& b) { return a.ranks.values().front() < b.ranks.values().front(); });
+}
+
+}  // namespace
 
 std::optional<std::int32_t> ReplayEngine::root_of(OpRef ref) const {
   return is_rooted(op_of(ref).kind) ? trace_.peer(record(ref.rank), signature_of(ref)) : std::nullopt;
 }
 
+RankId ReplayEngine::partner_of(const RankRecord& record, OpRef call) const {
+  const auto& members = trace_.communicator(record.comms[op_of(call).comm_slot]).members;
+  const auto peer = trace_.peer(record, signature_of(call)).value_or(-1);
+  const bool known = peer >= 0 && static_cast<std::size_t>(peer) < members.size();
+  return known ? members[static_cast<std::size_t>(peer)] : RankId(peer);
+}
+
 void ReplayEngine::arrive(std::uint32_t id, std::uint32_t at) {
   const OpRef call{id, at};
   const UnrolledOp& op = op_of(call);
-  const CommId comm = comm_of(call);
-  CommState& state = comms_[comm.value];
+  const std::uint64_t row = slot_row(call);
+  CommState& state = comms_[folding_.comm[row]];
   // Who is no member is waited for by nobody, and waits for ever.
   if (position_of(call) >= state.size) return;
   Instance& instance = state.instances.at(op.seq - 1);
@@ -27,17 +40,20 @@ void ReplayEngine::arrive(std::uint32_t id, std::uint32_t at) {
     instance.mixed = instance.mixed || !alike;
   }
   instance.arrived.push_back(call);
-  if (instance.arrived.size() == state.size) meet(comm, op.seq, instance);
+  instance.members += folding_.weight[row];
+  instance.latest = std::max(instance.latest, start_of(call));
+  if (instance.members == state.size) meet(folding_.comm[row], op.seq, instance);
 }
 
 // All members are there.
-void ReplayEngine::meet(CommId comm, std::uint32_t seq, Instance& instance) {
+void ReplayEngine::meet(std::uint32_t comm, std::uint32_t seq, Instance& instance) {
   const bool agrees = (!instance.mixed || instance_agrees(instance)) && splits_agree(instance);
   if (!agrees) note_mismatch(comm, seq, false, instance.arrived);
   if (!agrees && options_.mismatch_blocks) return;
   instance.done = true;
-  for (const OpRef call : instance.arrived) complete(call);
-  auto& ring = comms_[comm.value].instances;
+  const Picos end = end_of(instance);
+  for (const OpRef call : instance.arrived) complete(call, end);
+  auto& ring = comms_[comm].instances;
   while (ring.size() > 0 && ring.front().done) ring.pop();
 }
 
@@ -59,16 +75,20 @@ bool ReplayEngine::instance_agrees(const Instance& instance) const {
   return true;
 }
 
+// A class whose programs have split lists is in one place of its communicators; of others the place does not matter,
+// and stays empty here.
 bool ReplayEngine::splits_agree(const Instance& instance) const {
-  if (op_of(instance.arrived.front()).kind != OpKind::all_to_all) return true;
-  const std::size_t size = instance.arrived.size();
+  const OpRef first = instance.arrived.front();
+  if (op_of(first).kind != OpKind::all_to_all) return true;
+  const std::size_t size = comms_[folding_.comm[slot_row(first)]].size;
   std::vector<const Signature*> by_position(size, nullptr);
   for (const OpRef call : instance.arrived) by_position[position_of(call)] = &signature_of(call);
   for (std::size_t from = 0; from < size; ++from) {
+    if (by_position[from] == nullptr || by_position[from]->split_in.empty()) continue;
     const auto& sends = by_position[from]->split_in;
-    if (sends.empty()) continue;
     if (sends.size() != size) return false;
     for (std::size_t to = 0; to < size; ++to) {
+      if (by_position[to] == nullptr) continue;
       const auto& receives = by_position[to]->split_out;
       if (receives.size() == size && receives[from] != sends[to]) return false;
     }
@@ -76,85 +96,112 @@ bool ReplayEngine::splits_agree(const Instance& instance) const {
   return true;
 }
 
-std::uint32_t ReplayEngine::channel_of(std::uint32_t id, const UnrolledOp& op, std::int32_t peer) {
-  const bool sends = op.kind == OpKind::send;
-  const std::uint32_t slot = *trace_.signature(trace_.program(record(id)).signature(op.row)).peer_slot;
-  std::uint32_t& cached = channels_of_[ranks_[id].peers + 2 * std::uint64_t{slot} + (sends ? 0 : 1)];
-  const CommId comm = record(id).comms[op.comm_slot];
-  if (cached != kNoOp && channels_[cached].comm == comm) return cached;
-  const auto own = static_cast<std::int32_t>(record(id).comm_rank[op.comm_slot]);
-  const std::int32_t from = sends ? own : peer;
-  const std::int32_t to = sends ? peer : own;
-  const auto [at, fresh] = channel_index_.try_emplace(fmt::format("{} {} {}", comm.value, from, to),
-                                                      static_cast<std::uint32_t>(channels_.size()));
-  if (fresh) {
-    Channel& channel = channels_.emplace_back();
-    channel.comm = comm;
-    channel.from = from;
-    channel.to = to;
-  }
-  cached = at->second;
-  std::uint32_t& named_by = sends ? channels_[cached].send_slot : channels_[cached].recv_slot;
-  if (named_by != kNoOp && named_by != slot) {
-    refuse(fmt::format("rank {} names one peer by two slots", record(id).rank->value));
-  }
-  named_by = slot;
-  return cached;
+bool ReplayEngine::is_eager(OpRef send) const {
+  if (!options_.eager_up_to) return false;
+  const auto bytes = bytes_of(signature_of(send));
+  return *options_.eager_up_to == UINT64_MAX || (bytes && *bytes <= *options_.eager_up_to);
 }
 
 void ReplayEngine::post(std::uint32_t id, std::uint32_t at) {
   const OpRef call{id, at};
   const UnrolledOp& op = op_of(call);
-  const auto peer = trace_.peer(record(id), signature_of(call));
-  const std::uint32_t size = comms_[comm_of(call).value].size;
+  const std::uint32_t channel = channel_of(call);
+  if (channel == kNoOp) return;
+  Pair& pair = channels_[channel].pairs.at(op.order);
   const bool sends = op.kind == OpKind::send;
-  const bool leaves = sends && options_.eager_sends;
-  if (!peer || *peer < 0 || static_cast<std::uint32_t>(*peer) >= size || position_of(call) >= size) return;
-  Channel& channel = channels_[channel_of(id, op, *peer)];
-  if (!refusal_.empty()) return;
-  Pair& pair = channel.pairs.at(op.order);
   (sends ? pair.send : pair.recv) = call;
-  if (pair.send.rank == kNoOp || pair.recv.rank == kNoOp) {
-    if (leaves) complete(call);
-    return;
+  if (pair.send.rank != kNoOp && pair.recv.rank != kNoOp) {
+    pair_up(channel, op.order);
+  } else if (sends && is_eager(call)) {
+    complete(call, start_of(call));
   }
+}
+
+// Both are there.
+void ReplayEngine::pair_up(std::uint32_t channel, std::uint64_t order) {
+  Pair& pair = channels_[channel].pairs.at(order);
   const bool agrees = pair_agrees(signature_of(pair.send), signature_of(pair.recv));
-  if (!agrees) note_mismatch(channel.comm, op_of(pair.send).seq, true, {pair.send, pair.recv});
+  if (!agrees) note_mismatch(kNoOp, op_of(pair.send).seq, true, {pair.send, pair.recv});
   const bool meets = agrees || !options_.mismatch_blocks;
   const bool grouped = op_of(pair.send).group != kNoOp || op_of(pair.recv).group != kNoOp;
   if (options_.strict_groups && meets && grouped) {
-    met_.push_back({static_cast<std::uint32_t>(&channel - channels_.data()), op.order});
-    return;
+    met_.push_back({channel, order});
+  } else if (meets) {
+    finish_pair({channel, order});
+  } else if (is_eager(pair.send) && state(pair.send) != OpState::completed) {
+    complete(pair.send, start_of(pair.send));
   }
-  if ((meets || leaves) && state(pair.send) != OpState::completed) complete(pair.send);
-  if (!meets) return;
-  complete(pair.recv);
-  pair.done = true;
-  while (channel.pairs.size() > 0 && channel.pairs.front().done) channel.pairs.pop();
 }
 
-void ReplayEngine::note_mismatch(CommId comm, std::uint32_t seq, bool p2p, const std::vector<OpRef>& calls) {
-  using Key = std::pair<std::uint64_t, std::optional<std::int32_t>>;
-  std::map<Key, std::pair<OpRef, std::vector<RankId>>> variants;
-  const auto collect = [&](auto key_of) {
-    variants.clear();
-    for (const OpRef call : calls) {
-      auto& variant = variants.try_emplace({key_of(call), root_of(call)}, call, std::vector<RankId>()).first->second;
-      variant.second.push_back(*record(call.rank).rank);
-    }
-  };
-  collect([this](OpRef call) { return std::uint64_t{classes_.of(signature_id(call))}; });
-  // Calls that differ in their split lists only are of one class.
-  if (variants.size() == 1) collect([this](OpRef call) { return std::uint64_t{signature_id(call).value}; });
-  ReplayMismatch& mismatch = mismatches_.emplace_back();
-  mismatch.comm = comm;
-  mismatch.seq = seq;
-  mismatch.p2p = p2p;
-  for (auto& [key, variant] : variants) {
-    mismatch.variants.push_back({signature_id(variant.first), key.second, RankSet(std::move(variant.second))});
+void ReplayEngine::finish_pair(const Met& met) {
+  auto& pairs = channels_[met.channel].pairs;
+  Pair& pair = pairs.at(met.order);
+  const Picos cost = timed() ? cost_of(pair.send) : 0;
+  const Picos both = std::max(start_of(pair.send), start_of(pair.recv));
+  if (is_eager(pair.send)) {
+    // What was sent early has arrived, or is under way.
+    const Picos arrival = std::max(start_of(pair.recv), start_of(pair.send) + cost);
+    if (state(pair.send) != OpState::completed) complete(pair.send, start_of(pair.send));
+    complete(pair.recv, arrival);
+  } else {
+    complete(pair.send, both + cost);
+    complete(pair.recv, both + cost);
   }
-  std::sort(mismatch.variants.begin(), mismatch.variants.end(),
-            [](const auto& a, const auto& b) { return a.ranks.values().front() < b.ranks.values().front(); });
+  pair.done = true;
+  while (pairs.size() > 0 && pairs.front().done) pairs.pop();
+}
+
+// `comm`: class of communicators; of no meaning for p2p.
+void ReplayEngine::note_mismatch(std::uint32_t comm, std::uint32_t seq, bool p2p, const std::vector<OpRef>& calls) {
+  if (p2p) {
+    note_pair_mismatch(seq, calls.front(), calls.back());
+    return;
+  }
+  // Calls that differ in their split lists only are of one class.
+  const bool by_signature = std::all_of(calls.begin(), calls.end(), [&](OpRef call) {
+    return classes_.of(signature_id(call)) == classes_.of(signature_id(calls.front())) &&
+           root_of(call) == root_of(calls.front());
+  });
+  using Key = std::pair<std::uint32_t, std::optional<std::int32_t>>;
+  std::map<std::uint64_t, std::pair<OpRef, Key>> by_row;  // by class of ranks and slot: its call
+  for (const OpRef call : calls) {
+    const SignatureId id = signature_id(call);
+    by_row.try_emplace(slot_row(call), call, Key{by_signature ? id.value : classes_.of(id), root_of(call)});
+  }
+  std::map<CommId, std::map<Key, std::pair<OpRef, std::vector<RankId>>>> mismatches;
+  for (std::uint32_t i = 0; i < trace_.ranks.size(); ++i) {
+    const std::uint64_t base = ranks_[folding_.class_of[i]].slots;
+    for (std::size_t slot = 0; slot < trace_.ranks[i].comms.size(); ++slot) {
+      const auto at = by_row.find(base + slot);
+      if (at == by_row.end() || folding_.comm[base + slot] != comm) continue;
+      auto& variants = mismatches[trace_.ranks[i].comms[slot]];
+      const auto& [call, key] = at->second;
+      variants.try_emplace(key, call, std::vector<RankId>()).first->second.second.push_back(*trace_.ranks[i].rank);
+    }
+  }
+  for (auto& [id, variants] : mismatches) {
+    ReplayMismatch& mismatch = mismatches_.emplace_back();
+    mismatch.comm = id;
+    mismatch.seq = seq;
+    for (auto& [key, variant] : variants) {
+      mismatch.variants.push_back({signature_id(variant.first), key.second, RankSet(std::move(variant.second))});
+    }
+    sort_variants(mismatch);
+  }
+}
+
+// One for each pair of ranks of the two classes.
+void ReplayEngine::note_pair_mismatch(std::uint32_t seq, OpRef send, OpRef recv) {
+  for (std::uint32_t i = 0; i < trace_.ranks.size(); ++i) {
+    if (folding_.class_of[i] != send.rank) continue;
+    ReplayMismatch& mismatch = mismatches_.emplace_back();
+    mismatch.comm = trace_.ranks[i].comms[op_of(send).comm_slot];
+    mismatch.seq = seq;
+    mismatch.p2p = true;
+    mismatch.variants.push_back({signature_id(send), std::nullopt, {*trace_.ranks[i].rank}});
+    mismatch.variants.push_back({signature_id(recv), std::nullopt, {partner_of(trace_.ranks[i], send)}});
+    sort_variants(mismatch);
+  }
 }
 
 }  // namespace ddx::sim

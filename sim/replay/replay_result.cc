@@ -2,9 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <tuple>
-#include <unordered_map>
 #include <utility>
 
 #include "sim/replay/replay_engine.h"
@@ -28,40 +26,69 @@ ReplayResult ReplayEngine::result() {
     result.reason = refusal_;
     return result;
   }
-  std::vector<RankId> unfinished, running;
+  tell_ranks(result);
+  result.outcome = outcome(result);
+  if (options_.keep_ops > 0) snapshot(result);
+  result.mismatches = std::move(mismatches_);
+  tell_held(result);
+  return result;
+}
+
+void ReplayEngine::tell_ranks(ReplayResult& result) {
+  std::vector<bool> runs(ranks_.size(), false);
   for (std::uint32_t id = 0; id < ranks_.size(); ++id) {
-    Rank& rank = ranks_[id];
-    if (rank.wait_row != kNoOp) set_state(id, rank.wait_row, OpState::started);
-    if (finished(rank)) continue;
-    unfinished.push_back(*record(id).rank);
-    if (rank.queued) running.push_back(*record(id).rank);
+    if (ranks_[id].wait_row != kNoOp) set_state(id, ranks_[id].wait_row, OpState::started);
+    runs[id] = ranks_[id].queued && !finished(ranks_[id]);
   }
-  for (const OpRef stream : ready_streams_) running.push_back(*record(stream.rank).rank);
+  for (const OpRef stream : ready_streams_) runs[stream.rank] = true;
+  std::vector<RankId> unfinished, running;
+  result.classes = static_cast<std::uint32_t>(ranks_.size());
+  for (std::size_t i = 0; i < trace_.ranks.size(); ++i) {
+    const std::uint32_t id = folding_.class_of[i];
+    if (!finished(ranks_[id])) unfinished.push_back(*trace_.ranks[i].rank);
+    if (runs[id]) running.push_back(*trace_.ranks[i].rank);
+    result.rank_ops += ranks_[id].pc;
+    if (timed()) result.rank_end.push_back(ranks_[id].last_end);
+  }
   result.unfinished = RankSet(std::move(unfinished));
   result.running = RankSet(std::move(running));
+}
+
+ReplayResult::Outcome ReplayEngine::outcome(ReplayResult& result) {
+  using Outcome = ReplayResult::Outcome;
   std::sort(mismatches_.begin(), mismatches_.end(), [](const ReplayMismatch& a, const ReplayMismatch& b) {
     return std::tuple(a.comm, a.p2p, a.seq, a.variants[0].ranks.values()) <
            std::tuple(b.comm, b.p2p, b.seq, b.variants[0].ranks.values());
   });
   if (!mismatches_.empty()) {
-    result.outcome = ReplayResult::Outcome::mismatch;
     result.reason = mismatch_text(mismatches_.front());
-  } else if (!hosts_.empty() || !ready_streams_.empty()) {
-    result.outcome = ReplayResult::Outcome::stopped;
-    result.reason = "stopped in mid-run";
-  } else if (!result.unfinished.empty()) {
-    result.outcome = ReplayResult::Outcome::deadlock;
-    result.reason = waits_text();
-  } else {
-    result.reason = "all ranks run to their end";
+    return Outcome::mismatch;
   }
-  snapshot(result);
-  result.mismatches = std::move(mismatches_);
-  result.held = std::move(held_);
+  if (!hosts_.empty() || !ready_streams_.empty()) {
+    result.reason = "stopped in mid-run";
+    return Outcome::stopped;
+  }
+  if (!result.unfinished.empty()) {
+    result.reason = waits_text();
+    return Outcome::deadlock;
+  }
+  result.reason = "all ranks run to their end";
+  return Outcome::completes;
+}
+
+void ReplayEngine::tell_held(ReplayResult& result) const {
+  if (held_.empty()) return;
+  std::vector<std::vector<OpRef>> of_class(ranks_.size());
+  for (const OpRef call : held_) of_class[call.rank].push_back(call);
+  for (std::size_t i = 0; i < trace_.ranks.size(); ++i) {
+    const RankRecord& record = trace_.ranks[i];
+    for (const OpRef call : of_class[folding_.class_of[i]]) {
+      result.held.push_back({*record.rank, partner_of(record, call), record.comms[op_of(call).comm_slot]});
+    }
+  }
   std::sort(result.held.begin(), result.held.end(), [](const HeldGroup& a, const HeldGroup& b) {
     return std::tuple(a.rank, a.awaited) < std::tuple(b.rank, b.awaited);
   });
-  return result;
 }
 
 std::string ReplayEngine::mismatch_text(const ReplayMismatch& mismatch) const {
@@ -78,19 +105,29 @@ std::string ReplayEngine::mismatch_text(const ReplayMismatch& mismatch) const {
 }
 
 std::string ReplayEngine::instance_text(CommId comm, std::uint32_t seq, const Instance& instance) const {
-  std::vector<RankId> here, missing;
-  std::vector<bool> came(comms_[comm.value].size, false);
-  for (const OpRef call : instance.arrived) {
-    here.push_back(*record(call.rank).rank);
-    came[position_of(call)] = true;
+  std::vector<bool> came(folding_.comm.size(), false);  // by slot row
+  for (const OpRef call : instance.arrived) came[slot_row(call)] = true;
+  std::vector<RankId> here;
+  for (std::size_t i = 0; i < trace_.ranks.size(); ++i) {
+    const RankRecord& record = trace_.ranks[i];
+    for (std::size_t slot = 0; slot < record.comms.size(); ++slot) {
+      const bool calls = came[folding_.slot_base[folding_.class_of[i]] + slot];
+      if (record.comms[slot] == comm && calls) here.push_back(*record.rank);
+    }
   }
+  const RankSet present(std::move(here));
   const auto& members = trace_.communicator(comm).members;
-  for (std::size_t i = 0; i < members.size(); ++i) {
-    if (!came[i]) missing.push_back(members[i]);
-  }
-  return fmt::format("{} in {} {} of {} for {}", RankSet(std::move(here)).label(4),
-                     name_of(op_of(instance.arrived.front()).kind), seq, group_name(comm),
-                     members.empty() ? "others" : RankSet(std::move(missing)).label(4));
+  const RankSet missing = RankSet(members).without(present);
+  return fmt::format("{} in {} {} of {} for {}", present.label(4), name_of(op_of(instance.arrived.front()).kind), seq,
+                     group_name(comm), members.empty() ? "others" : missing.label(4));
+}
+
+std::string ReplayEngine::pair_text(OpRef call) const {
+  const RankRecord& from = record(call.rank);
+  const bool known = !trace_.communicator(comm_of(call)).members.empty();
+  const RankId peer = partner_of(from, call);
+  return fmt::format("rank {} in {} of {} for {} {}", from.rank->value, name_of(op_of(call).kind),
+                     group_name(comm_of(call)), known ? "rank" : "position", peer.value);
 }
 
 std::string ReplayEngine::waits_text() {
@@ -103,92 +140,21 @@ std::string ReplayEngine::waits_text() {
       const std::uint64_t number = ring.base() + i;
       const Instance& instance = ring.at(number);
       if (instance.arrived.empty() || instance.done) continue;
-      add([&] { return instance_text(CommId(c), static_cast<std::uint32_t>(number + 1), instance); });
+      const CommId comm = folding_.comm_representative[c];
+      add([&] { return instance_text(comm, static_cast<std::uint32_t>(number + 1), instance); });
     }
   }
   for (Channel& channel : channels_) {
     for (std::uint64_t i = 0; i < channel.pairs.size(); ++i) {
       const Pair& pair = channel.pairs.at(channel.pairs.base() + i);
-      const bool sends = pair.send.rank != kNoOp;
-      const OpRef call = sends ? pair.send : pair.recv;
+      const OpRef call = pair.send.rank != kNoOp ? pair.send : pair.recv;
       if (call.rank == kNoOp || state(call) == OpState::completed) continue;
-      const auto& members = trace_.communicator(channel.comm).members;
-      const auto peer = static_cast<std::size_t>(sends ? channel.to : channel.from);
-      add([&] {
-        return fmt::format(
-            "rank {} in {} of {} for {}", record(call.rank).rank->value, sends ? "send" : "recv",
-            group_name(channel.comm),
-            members.empty() ? fmt::format("position {}", peer) : fmt::format("rank {}", members[peer].value));
-      });
+      add([&] { return pair_text(call); });
     }
   }
   if (waits.empty()) return "ranks wait for calls that name no member of their communicator";
   std::string text = fmt::format("waiting: {}", fmt::join(waits, "; "));
   return more == 0 ? text : text + fmt::format("; and {} more", more);
-}
-
-std::vector<CommProgress> ReplayEngine::progress(std::uint32_t id) const {
-  std::vector<CommProgress> progress(record(id).comms.size(), CommProgress{0, 0, 0, {}});
-  const auto& ops = program(id).ops;
-  for (std::uint32_t at = 0; at < ops.size(); ++at) {
-    if (!is_collective(ops[at].kind)) continue;
-    CommProgress& of = progress[ops[at].comm_slot];
-    const OpState came = state({id, at});
-    const std::uint64_t seq = ops[at].seq;
-    if (came >= OpState::scheduled) of.last_enqueued = std::max(*of.last_enqueued, seq);
-    if (came >= OpState::started) of.last_started = std::max(*of.last_started, seq);
-    if (came == OpState::completed) of.last_completed = std::max(*of.last_completed, seq);
-  }
-  return progress;
-}
-
-ProgramId ReplayEngine::snapshot_program(std::uint32_t id, Trace& out) const {
-  const ProgramId made(out.programs.size());
-  Program& rows = out.programs.emplace_back();
-  const auto& ops = program(id).ops;
-  const Program& source = trace_.program(record(id));
-  rows.reserve(ops.size());
-  for (std::uint32_t at = 0; at < ops.size(); ++at) {
-    Op row = source.at(OpId(ops[at].row));
-    row.state = state({id, at});
-    row.seq = ops[at].seq == 0 ? std::nullopt : std::optional(ops[at].seq);
-    row.group = ops[at].group == kNoOp ? std::nullopt : std::optional(ops[at].group);
-    rows.append(row);
-  }
-  return made;
-}
-
-void ReplayEngine::snapshot(ReplayResult& result) const {
-  Trace& out = result.snapshot;
-  out = trace_;
-  out.programs.clear();
-  struct Made {
-    std::uint32_t rank;  // whose states it holds
-    ProgramId program;
-    std::vector<CommProgress> progress;
-  };
-  std::unordered_multimap<std::string, Made> made;
-  for (std::uint32_t id = 0; id < ranks_.size(); ++id) {
-    const Rank& rank = ranks_[id];
-    const std::size_t size = unrolled_[rank.program].ops.size();
-    const std::uint8_t* states = states_.data() + rank.base;
-    const std::size_t hash = std::hash<std::string_view>()({reinterpret_cast<const char*>(states), size});
-    const std::string key = fmt::format("{} {}", rank.program, hash);
-    const Made* same = nullptr;
-    const auto [begin, end] = made.equal_range(key);
-    for (auto at = begin; at != end && same == nullptr; ++at) {
-      const std::uint8_t* others = states_.data() + ranks_[at->second.rank].base;
-      if (size == 0 || std::memcmp(states, others, size) == 0) same = &at->second;
-    }
-    if (same == nullptr) same = &made.emplace(key, Made{id, snapshot_program(id, out), progress(id)})->second;
-    RankRecord& to = out.ranks[id];
-    to.program = same->program;
-    to.progress = same->progress;
-    to.snapshot = true;
-    to.whole_program = true;
-    to.stream_ordered = rank.stream_ordered;
-    to.timing = true;
-  }
 }
 
 }  // namespace ddx::sim

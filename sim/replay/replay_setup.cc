@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 
 #include "sim/replay/replay_engine.h"
 
@@ -14,7 +13,8 @@ ReplayEngine::ReplayEngine(const Trace& trace, const ReplayOptions& options)
 }
 
 void ReplayEngine::set_up() {
-  if (!check_records() || !check_positions() || !unroll_programs()) return;
+  if (!check_records() || !check_positions() || !unroll_programs() || !check_slots()) return;
+  if (!fold_ranks() || !check_length()) return;
   lay_out_ranks();
 }
 
@@ -54,73 +54,88 @@ bool ReplayEngine::check_positions() {
   return refuse(fmt::format("two ranks hold position {} of {}", *twice & 0xffffffff, group_name(CommId(*twice >> 32))));
 }
 
+bool ReplayEngine::refuse_length() {
+  return refuse(fmt::format("more than {} operations, too many to run", format_count(options_.max_ops)));
+}
+
 bool ReplayEngine::unroll_programs() {
-  std::vector<std::uint64_t> lengths;
-  for (const Program& program : trace_.programs) lengths.push_back(length_of(program));
-  std::uint64_t total = 0;
-  for (const RankRecord& record : trace_.ranks) {
-    const std::uint64_t length = lengths[record.program.value];
-    if (length > options_.max_ops || total + length > options_.max_ops) {
-      return refuse(fmt::format("more than {} operations: raise the bound to replay them", options_.max_ops));
-    }
-    total += length;
-  }
   unrolled_.resize(trace_.programs.size());
   std::vector<bool> done(trace_.programs.size(), false);
   for (const RankRecord& record : trace_.ranks) {
-    if (!done[record.program.value]) {
-      unrolled_[record.program.value] = unroll(trace_, trace_.program(record), refusal_);
-      done[record.program.value] = true;
-    }
+    const std::uint32_t id = record.program.value;
+    if (done[id]) continue;
+    done[id] = true;
+    if (length_of(trace_.program(record)) > options_.max_ops) return refuse_length();
+    unrolled_[id] = unroll(trace_, trace_.program(record), refusal_);
     if (!refusal_.empty()) return false;
   }
   return true;
 }
 
-void ReplayEngine::lay_out_ranks() {
-  std::vector<std::uint32_t> slots(unrolled_.size(), 0), peers(unrolled_.size(), 0);
-  for (std::size_t i = 0; i < unrolled_.size(); ++i) {
-    for (const UnrolledOp& op : unrolled_[i].ops) {
-      if (!is_collective(op.kind) && !is_p2p(op.kind)) continue;
-      slots[i] = std::max(slots[i], std::uint32_t{op.comm_slot} + 1);
-      const Signature& signature = trace_.signature(trace_.programs[i].signature(op.row));
-      if (signature.peer_slot) peers[i] = std::max(peers[i], *signature.peer_slot + 1);
+bool ReplayEngine::check_slots() {
+  for (const RankRecord& record : trace_.ranks) {
+    const UnrolledProgram& program = unrolled_[record.program.value];
+    if (program.comm_slots > record.comms.size() || program.peer_slots > record.peers.size()) {
+      return refuse(fmt::format("rank {} binds fewer slots than its program uses", record.rank->value));
     }
   }
-  std::uint64_t ops = 0, stream_count = 0, slot_count = 0, peer_count = 0;
-  ranks_.resize(trace_.ranks.size());
-  for (std::size_t i = 0; i < ranks_.size(); ++i) {
-    const RankRecord& record = trace_.ranks[i];
-    Rank& rank = ranks_[i];
-    rank.program = record.program.value;
-    if (slots[rank.program] > record.comms.size() || peers[rank.program] > record.peers.size()) {
-      refuse(fmt::format("rank {} binds fewer slots than its program uses", record.rank->value));
-      return;
-    }
+  return true;
+}
+
+bool ReplayEngine::fold_ranks() {
+  FoldOptions fold_options;
+  // In mid-run ranks that are alike come apart.
+  fold_options.merge = options_.fold && !options_.stop_after;
+  if (timed()) {
+    const CostModel& costs = *options_.timing.costs;
+    const auto& ppm = options_.timing.compute_ppm;
+    fold_options.labels.assign(ppm.begin(), ppm.end());
+    fold_options.comm_label = [&costs](const Communicator& communicator) { return costs.mark(communicator); };
+    fold_options.channel_label = [&costs](RankId from, RankId to) { return costs.mark(from, to); };
+  }
+  folding_ = fold(trace_, unrolled_, fold_options, refusal_);
+  return refusal_.empty();
+}
+
+bool ReplayEngine::check_length() {
+  std::uint64_t left = options_.max_ops;
+  for (const std::uint32_t record : folding_.representative) {
+    const std::uint64_t length = unrolled_[trace_.ranks[record].program.value].ops.size();
+    if (length > left) return refuse_length();
+    left -= length;
+  }
+  return true;
+}
+
+void ReplayEngine::lay_out_ranks() {
+  std::uint64_t ops = 0, stream_count = 0;
+  ranks_.resize(folding_.representative.size());
+  for (std::uint32_t id = 0; id < ranks_.size(); ++id) {
+    Rank& rank = ranks_[id];
+    rank.program = record(id).program.value;
     rank.base = ops;
     rank.streams = stream_count;
-    rank.slots = slot_count;
-    rank.peers = peer_count;
-    rank.stream_ordered = !options_.blocking && (options_.stream_ordered || record.stream_ordered);
+    rank.slots = folding_.slot_base[id];
+    rank.endpoints = folding_.endpoint_base[id];
+    rank.stream_ordered = !options_.blocking && (options_.stream_ordered || record(id).stream_ordered);
     ops += unrolled_[rank.program].ops.size();
     stream_count += unrolled_[rank.program].streams;
-    slot_count += record.comms.size();
-    peer_count += 2 * record.peers.size();
   }
   states_.assign(ops, static_cast<std::uint8_t>(OpState::planned));
+  if (timed()) {
+    starts_.assign(ops, kNoTime);
+    ends_.assign(ops, kNoTime);
+  }
   streams_.resize(stream_count);
   for (const Rank& rank : ranks_) {
     const UnrolledProgram& program = unrolled_[rank.program];
     for (std::size_t s = 0; s < program.streams; ++s) streams_[rank.streams + s].head = program.first_batch[s];
   }
-  collectives_done_.assign(slot_count, 0);
-  channels_of_.assign(peer_count, kNoOp);
-  comms_.resize(trace_.communicators().size());
-  for (std::size_t i = 0; i < comms_.size(); ++i) {
-    const Communicator& communicator = trace_.communicators()[i];
-    comms_[i].size = communicator.members.empty() ? communicator.declared_size.value_or(0)
-                                                  : static_cast<std::uint32_t>(communicator.members.size());
-  }
+  collectives_done_.assign(folding_.comm.size(), 0);
+  comm_until_.assign(timed() ? folding_.comm.size() : 0, 0);
+  channels_.resize(folding_.channels);
+  comms_.resize(folding_.comm_size.size());
+  for (std::size_t i = 0; i < comms_.size(); ++i) comms_[i].size = folding_.comm_size[i];
 }
 
 }  // namespace ddx::sim

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
+#include <set>
 #include <unordered_map>
 
 namespace ddx::sim {
@@ -27,6 +29,7 @@ class Unroller {
   void communicate(UnrolledOp& op, std::uint32_t index, const Signature& signature);
   void to_stream(UnrolledOp& op, std::uint32_t index, std::uint64_t key);
   void count_collective(UnrolledOp& op);
+  void count_p2p(UnrolledOp& op, std::uint32_t peer_slot);
   std::uint64_t stream_key(const UnrolledOp& op, const Signature& signature) const {
     return signature.stream ? std::uint64_t{1} << 32 | *signature.stream : op.comm_slot;
   }
@@ -50,7 +53,10 @@ class Unroller {
   std::unordered_map<std::uint64_t, std::uint16_t> stream_of_;
   std::vector<Stream> streams_;
   std::unordered_map<std::uint16_t, Counter> counters_;
-  std::unordered_map<std::uint64_t, std::uint32_t> channel_counts_;
+  std::unordered_map<std::uint64_t, std::uint32_t> endpoint_of_;
+  std::vector<std::uint32_t> endpoint_counts_;
+  std::set<std::uint32_t> root_peers_;
+  std::set<std::uint16_t> split_slots_;
   std::vector<std::uint32_t> handle_row_;                    // by handle: its row
   std::unordered_map<std::uint32_t, std::uint32_t> latest_;  // by row of an async op: its latest index
   std::uint32_t depth_ = 0, groups_ = 0, group_begin_ = kNoOp;
@@ -65,6 +71,8 @@ void Unroller::index_async_rows() {
 UnrolledProgram Unroller::run() {
   index_async_rows();
   for (OpCursor cursor(program_); !cursor.done() && refusal_.empty(); cursor.next()) append(cursor.op().value);
+  out_.root_peers.assign(root_peers_.begin(), root_peers_.end());
+  out_.split_slots.assign(split_slots_.begin(), split_slots_.end());
   return std::move(out_);
 }
 
@@ -116,16 +124,30 @@ void Unroller::communicate(UnrolledOp& op, std::uint32_t index, const Signature&
     return;
   }
   op.comm_slot = *slot;
+  out_.comm_slots = std::max(out_.comm_slots, std::uint32_t{*slot} + 1);
+  if (signature.peer_slot) out_.peer_slots = std::max(out_.peer_slots, *signature.peer_slot + 1);
   if (depth_ > 0) op.group = groups_ - 1;
   to_stream(op, index, stream_key(op, signature));
-  if (is_collective(op.kind)) {
-    count_collective(op);
-  } else {
-    op.seq = ++counters_[*slot].p2p;
-    const std::uint64_t key =
-        std::uint64_t{*slot} << 33 | std::uint64_t{op.kind == OpKind::send} << 32 | *signature.peer_slot;
-    op.order = channel_counts_[key]++;
+  if (is_p2p(op.kind)) {
+    count_p2p(op, *signature.peer_slot);
+    return;
   }
+  count_collective(op);
+  if (is_rooted(op.kind) && signature.peer_slot) root_peers_.insert(*signature.peer_slot);
+  if (!signature.split_in.empty() || !signature.split_out.empty()) split_slots_.insert(*slot);
+}
+
+void Unroller::count_p2p(UnrolledOp& op, std::uint32_t peer_slot) {
+  op.seq = ++counters_[op.comm_slot].p2p;
+  const bool sends = op.kind == OpKind::send;
+  const std::uint64_t key = std::uint64_t{op.comm_slot} << 33 | std::uint64_t{sends} << 32 | peer_slot;
+  const auto [at, fresh] = endpoint_of_.try_emplace(key, static_cast<std::uint32_t>(out_.endpoints.size()));
+  if (fresh) {
+    out_.endpoints.push_back({op.comm_slot, peer_slot, sends});
+    endpoint_counts_.push_back(0);
+  }
+  op.endpoint = at->second;
+  op.order = endpoint_counts_[op.endpoint]++;
 }
 
 void Unroller::count_collective(UnrolledOp& op) {

@@ -22,8 +22,9 @@ struct UnrolledOp {
   std::uint32_t next_batch = kNoOp;     // first op behind this one on its stream that is not in its batch
   std::uint32_t next_in_batch = kNoOp;  // parts of one group on one stream are one batch, started together
   // collectives: how many of this communicator must be complete before this one starts; p2p: its number among the ops
-  // of its direction, communicator and peer, from 0.
+  // of its endpoint, from 0.
   std::uint32_t order = 0;
+  std::uint32_t endpoint = kNoOp;  // p2p: into UnrolledProgram::endpoints
   std::uint16_t comm_slot = 0;
   std::uint16_t stream = 0;
   OpKind kind = OpKind::unknown;
@@ -32,8 +33,19 @@ struct UnrolledOp {
   bool leads_batch = false;
 };
 
+// One end of a channel that a program uses.
+struct Endpoint {
+  std::uint16_t comm_slot = 0;
+  std::uint32_t peer_slot = 0;
+  bool sends = false;
+};
+
 struct UnrolledProgram {
   std::vector<UnrolledOp> ops;
+  std::vector<Endpoint> endpoints;
+  std::vector<std::uint32_t> root_peers;         // peer slots that name roots, ascending
+  std::vector<std::uint16_t> split_slots;        // communicators of all_to_alls with split lists, ascending
+  std::uint32_t comm_slots = 0, peer_slots = 0;  // how many a record must bind
   std::uint16_t streams = 0;
   std::vector<std::uint32_t> first_batch;  // by stream
   bool crosses_streams = false;            // collectives of one communicator on several streams: `order` matters

@@ -22,7 +22,7 @@ ReplayOptions streams() {
 }
 ReplayOptions eager() {
   ReplayOptions options;
-  options.eager_sends = true;
+  options.eager_up_to = UINT64_MAX;
   return options;
 }
 
@@ -285,7 +285,7 @@ TEST(ReferenceReplay, refuses_what_it_cannot_replay) {
     return result.reason;
   };
   EXPECT_EQ(reason("world 2\nrepeat 1000000000000\nall barrier\nend\n"),
-            "more than 50000000 operations: raise the bound to replay them");
+            "more than 50,000,000 operations, too many to run");
   EXPECT_EQ(reason("world 2\n1 record snapshot\n1 barrier seq=3\n"),
             "rank 1 has a recorder's buffer, not its whole program");
   EXPECT_EQ(reason("world 2\n0 unknown f32 1 name=all_shuffle\n"),

@@ -1,0 +1,97 @@
+// When things start and end. Without a limit to what a network carries at once, an end follows from its beginnings
+// alone: no queue of events is needed, and the order of visits does not matter.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "sim/replay/replay_engine.h"
+
+namespace ddx::sim {
+namespace {
+
+constexpr std::uint32_t kWhole = 1'000'000;  // parts per million
+
+}  // namespace
+
+// The host came to this op. Until it starts on its stream this stands for its start.
+void ReplayEngine::note_issue(const Rank& rank, std::uint32_t at) {
+  if (!timed()) return;
+  Picos& start = starts_[rank.base + at];
+  if (start == kNoTime) start = rank.now;
+}
+
+void ReplayEngine::note_start(const Rank& rank, const UnrolledOp& op, std::uint32_t at) {
+  Picos& start = starts_[rank.base + at];
+  start = std::max(start, streams_[rank.streams + op.stream].busy_until);
+  if (unrolled_[rank.program].crosses_streams && is_collective(op.kind)) {
+    start = std::max(start, comm_until_[rank.slots + op.comm_slot]);
+  }
+}
+
+void ReplayEngine::note_end(Rank& rank, const UnrolledOp& op, std::uint32_t at, Picos end) {
+  ends_[rank.base + at] = end;
+  rank.last_end = std::max(rank.last_end, end);
+  Picos& busy = streams_[rank.streams + op.stream].busy_until;
+  busy = std::max(busy, end);
+  // Only of the parts that the host waits for: others may end before or behind its waking.
+  const bool awaited = !op.async && op.kind != OpKind::compute;
+  if (awaited && op.group == rank.group_now && op.group != kNoOp) rank.group_end = std::max(rank.group_end, end);
+  if (is_collective(op.kind)) {
+    Picos& until = comm_until_[rank.slots + op.comm_slot];
+    until = std::max(until, end);
+  }
+}
+
+void ReplayEngine::wake(Rank& rank) {
+  if (!timed()) return;
+  switch (rank.wait) {
+    case HostWait::none: return;
+    case HostWait::op: rank.now = std::max(rank.now, ends_[rank.base + rank.waits_for]); return;
+    case HostWait::group: rank.now = std::max(rank.now, rank.group_end); return;
+    case HostWait::all: rank.now = std::max(rank.now, rank.last_end); return;
+  }
+}
+
+Picos ReplayEngine::compute_time(std::uint32_t id, std::uint32_t at) const {
+  if (!timed()) return 0;
+  const Nanos length = signature_of({id, at}).compute_time.value_or(0);
+  const auto& ppm = options_.timing.compute_ppm;
+  const std::uint32_t factor = ppm.empty() ? kWhole : ppm[folding_.representative[id]];
+  __extension__ using Wide = __int128;
+  const Wide time = (Wide{from_nanos(length)} * factor + kWhole / 2) / kWhole;
+  return time > Wide{kForever} ? kForever : static_cast<Picos>(time);
+}
+
+void ReplayEngine::refuse_price(OpRef call) {
+  refuse(
+      fmt::format("{} {} of rank {} cannot be priced: its count or type is not known, or the cost model has no "
+                  "figure for it",
+                  name_of(op_of(call).kind), op_of(call).seq, record(call.rank).rank->value));
+}
+
+Picos ReplayEngine::end_of(const Instance& instance) {
+  if (!timed()) return 0;
+  const OpRef call = instance.arrived.front();
+  const std::uint32_t comm = folding_.comm[slot_row(call)];
+  const auto [at, fresh] = prices_.try_emplace(std::uint64_t{comm} << 32 | signature_id(call).value, 0);
+  if (fresh) {
+    const auto work = work_of(signature_of(call), comms_[comm].size);
+    const auto price =
+        work ? options_.timing.costs->collective(trace_.communicator(folding_.comm_representative[comm]), *work)
+             : std::nullopt;
+    if (!price) refuse_price(call);
+    at->second = price ? price->total() : 0;
+  }
+  return instance.latest + at->second;
+}
+
+Picos ReplayEngine::cost_of(OpRef send) {
+  const auto bytes = bytes_of(signature_of(send));
+  const RankRecord& sender = record(send.rank);
+  const auto price =
+      bytes ? options_.timing.costs->transfer(*sender.rank, partner_of(sender, send), *bytes) : std::nullopt;
+  if (!price) refuse_price(send);
+  return price ? price->total() : 0;
+}
+
+}  // namespace ddx::sim
