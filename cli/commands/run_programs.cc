@@ -39,7 +39,7 @@ void refuse(Evidence& evidence, const std::string& reason) {
 
 }  // namespace
 
-std::vector<Finding> run_programs(Evidence& evidence) {
+ProgramRun run_programs(Evidence& evidence, sim::ReplayOptions options) {
   std::vector<RankRecord>& ranks = evidence.trace.ranks;
   const auto plans = std::count_if(ranks.begin(), ranks.end(), is_plan);
   if (plans == 0) return {};
@@ -50,25 +50,24 @@ std::vector<Finding> run_programs(Evidence& evidence) {
     std::erase_if(ranks, is_plan);
     return {};
   }
-  sim::ReplayOptions options;
   const auto judged = judged_ops(evidence.trace);
   options.keep_ops = judged.value_or(UINT64_MAX);
-  sim::ReplayResult result = sim::replay(evidence.trace, options);
-  if (result.outcome == sim::ReplayResult::Outcome::refused) {
-    refuse(evidence, result.reason);
+  ProgramRun run;
+  run.result = sim::replay(evidence.trace, options);
+  if (run.result->outcome == sim::ReplayResult::Outcome::refused) {
+    refuse(evidence, run.result->reason);
     // What has too many operations to be run has too many to be looked at.
     if (judged) ranks.clear();
-    return {};
+    return run;
   }
-  std::vector<Finding> hazards;
-  if (result.outcome == sim::ReplayResult::Outcome::completes) hazards = find_hazards(evidence);
+  if (run.result->outcome == sim::ReplayResult::Outcome::completes) run.hazards = find_hazards(evidence);
   if (judged) {
     evidence.diagnostics.count(
         "replay.judged_in_part", DiagnosticSeverity::notice,
         fmt::format("all of it was run, and the last {} operations of each rank judged", *judged));
   }
-  evidence.trace = std::move(result.snapshot);
-  return hazards;
+  evidence.trace = std::exchange(run.result->snapshot, {});
+  return run;
 }
 
 }  // namespace ddx::cli

@@ -1,17 +1,23 @@
-// Programs (an ops file) say what ranks would do, not how far they came: they are run to rest before they are judged.
+// Programs of ranks, run to rest in memory, so that they can be judged like dumps of a job.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "base/finding.h"
+#include "sim/replay/reference_replay.h"
 #include "traces/model/evidence.h"
 
 namespace ddx::cli {
 
-// Replaces the trace by what a run of its programs comes to. Beside a real job's records programs are put aside, with a
-// notice: what happened outweighs what was planned. Programs that cannot be run stay as they are and are counted
-// ("replay.refused"); those of too many operations to hold are counted so and dropped. Returns what other models of
-// sends and groups would come to where this one completes.
-std::vector<Finding> run_programs(Evidence& evidence);
+struct ProgramRun {
+  // Without its snapshot, which took the place of the programs in the evidence. Absent: nothing was run.
+  std::optional<sim::ReplayResult> result;
+  std::vector<Finding> hazards;  // of programs that complete: what they would come to under another model
+};
+
+// Where all records of the evidence are whole programs: runs them and puts what they come to in their place. What cannot
+// be run, and programs beside records of a real run, are counted: "replay.refused", "replay.put_aside".
+ProgramRun run_programs(Evidence& evidence, sim::ReplayOptions options = {});
 
 }  // namespace ddx::cli

@@ -29,6 +29,28 @@ Json json_of(const Finding& finding) {
           {"advice", finding.advice}};
 }
 
+Json json_of(const Simulation::Totals& totals) {
+  return {{"ranks", rank_list(totals.ranks)},
+          {"end_ns", totals.end},
+          {"compute_ns", totals.compute},
+          {"communication_ns", totals.communication},
+          {"idle_ns", totals.idle}};
+}
+
+void add_simulation(Json& out, const Simulation& simulation) {
+  Json assumed = Json::array();
+  for (const std::string& sentence : simulation.assumed) assumed.push_back(sentence);
+  out["simulation"] = {{"outcome", simulation.outcome},
+                       {"ranks", simulation.ranks},
+                       {"rank_ops", simulation.rank_ops},
+                       {"classes", simulation.classes},
+                       {"assumed", std::move(assumed)}};
+  if (!simulation.predicted) return;
+  out["simulation"]["timed_by"] = simulation.timed_by;
+  out["predicted_ns"] = *simulation.predicted;
+  out["rank_totals"] = json_list(simulation.totals, [](const Simulation::Totals& totals) { return json_of(totals); });
+}
+
 }  // namespace
 
 std::string render_json(const Report& report, const RenderOptions&) {
@@ -40,6 +62,7 @@ std::string render_json(const Report& report, const RenderOptions&) {
   add_what_was_read(out, report);
   out["findings"] = json_list(report.findings, [](const Finding& finding) { return json_of(finding); });
   add_diagnostics(out, report);
+  if (report.simulation) add_simulation(out, *report.simulation);
   return json_text(out);
 }
 

@@ -10,6 +10,7 @@
 #include "base/diagnostics.h"
 #include "base/finding.h"
 #include "base/rank_set.h"
+#include "base/units.h"
 #include "traces/model/evidence.h"
 
 namespace ddx::cli {
@@ -24,6 +25,25 @@ struct ReportInput {
   bool unreadable = false;
 };
 
+// What a run of programs came to, beside its findings.
+struct Simulation {
+  std::string outcome;  // "completes", "deadlock", "mismatch", "refused"
+  std::uint64_t ranks = 0;
+  std::uint64_t rank_ops = 0;
+  std::uint32_t classes = 0;         // of ranks that behave alike
+  std::vector<std::string> assumed;  // one sentence each
+  std::string timed_by;              // what gave the times; empty: there are none
+  std::optional<Nanos> predicted;
+  struct Totals {  // of ranks with the same ones; they sum to `end`
+    RankSet ranks;
+    Nanos end = 0;
+    Nanos compute = 0;
+    Nanos communication = 0;  // in a call and not computing at the same time
+    Nanos idle = 0;
+  };
+  std::vector<Totals> totals;
+};
+
 struct Report {
   std::string command;
   Verdict verdict = Verdict::clean;
@@ -36,6 +56,7 @@ struct Report {
   std::size_t unnumbered = 0;               // records of no known rank: they may be those of `ranks_absent`
   std::vector<Finding> findings;            // errors first, causes before consequences
   std::vector<Diagnostic> diagnostics;      // by name
+  std::optional<Simulation> simulation;     // of `ddx sim`
 };
 
 Report make_report(std::string command, const Evidence& evidence, std::vector<Finding> findings);

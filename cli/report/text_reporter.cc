@@ -10,6 +10,7 @@
 #include "cli/report/findings.h"
 #include "cli/report/printable.h"
 #include "cli/report/reporter.h"
+#include "cli/report/simulation_text.h"
 #include "cli/report/text_layout.h"
 
 namespace ddx::cli {
@@ -206,6 +207,7 @@ void show_insufficient(Page& page, const Report& report) {
 
 void show_clean(Page& page, const Report& report) {
   if (!report.sufficient || !report.findings.empty()) return;
+  if (report.simulation) return show_completes(page, *report.simulation);
   std::string of;
   if (!report.ranks_seen.empty()) of = " of " + counted(report.ranks_seen.size(), "rank", "ranks");
   headline(page, "CLEAN", Style::green, "nothing wrong found in the evidence" + of);
@@ -307,6 +309,7 @@ std::string render_text(const Report& report, const RenderOptions& options) {
   show_findings(page, report, options);
   show_clean(page, report);
   if (options.quiet) return page.take();
+  if (report.simulation) show_simulation(page, *report.simulation);
   show_holes(page, report, options);
   show_foot(page, report);
   return page.take();

@@ -1,0 +1,36 @@
+// What `ddx sim` may be asked for: how many ranks, which faults, which network, and how their texts are read.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/replay/injection.h"
+#include "sim/replay/virtual_ranks.h"
+
+namespace ddx::cli {
+
+struct SimOptions {
+  std::optional<std::uint32_t> world_size;
+  std::vector<std::string> map;         // "dp=data", "tp=model"
+  std::vector<std::string> injections;  // "skip@3:812"
+  bool blocking = false;
+  bool streams = false;
+  bool strict_groups = false;
+  std::optional<std::uint64_t> eager;
+  std::string flat;       // "50GB/s,1us"
+  std::string algorithm;  // "ring"
+  std::string detail;     // "steps"
+  double compute_scale = 1;
+  std::vector<std::string> slow;  // "3=1.5"
+};
+
+void add_sim_options(CLI::App& app, SimOptions& options);
+
+// "tp=model". Throws UsageError with what was expected.
+sim::RoleMap role_map(const std::vector<std::string>& map);
+// "skip@3:812", "resize=0@3:pg0/812" (collective 812 of group pg0), "delay=2ms@3:812". Throws UsageError.
+sim::Injection injection(const std::string& text);
+
+}  // namespace ddx::cli

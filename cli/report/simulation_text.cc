@@ -1,0 +1,60 @@
+#include "cli/report/simulation_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cli/report/printable.h"
+
+namespace ddx::cli {
+namespace {
+
+constexpr std::size_t kTotalsShown = 12;
+
+std::string counted_ranks(std::uint64_t ranks) {
+  return ranks == 1 ? "1 rank" : fmt::format("{} ranks", format_count(ranks));
+}
+
+std::string share(Nanos part, Nanos whole) {
+  return fmt::format("{:.1f} %", whole == 0 ? 0.0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole));
+}
+
+void show_totals(Page& page, const Simulation& simulation) {
+  page.blank();
+  page.paragraph("", 0, "Where the time goes:");
+  page.paragraph("", 0, fmt::format("  {:>12} {:>10} {:>10} {:>10}  {}", "ends after", "computes", "in calls", "idle", "ranks"));
+  const std::size_t shown = std::min(simulation.totals.size(), kTotalsShown);
+  for (std::size_t i = 0; i < shown; ++i) {
+    const Simulation::Totals& t = simulation.totals[i];
+    page.paragraph("", 0, fmt::format("  {:>12} {:>10} {:>10} {:>10}  {}", format_duration(t.end), share(t.compute, t.end),
+                                      share(t.communication, t.end), share(t.idle, t.end), t.ranks.text(4)));
+  }
+  if (shown < simulation.totals.size()) {
+    page.paragraph("", 0, fmt::format("  ... and {} more kinds of rank (--format json has all)", simulation.totals.size() - shown));
+  }
+}
+
+}  // namespace
+
+void show_completes(Page& page, const Simulation& simulation) {
+  const std::string_view all = simulation.ranks == 1 ? "runs to its end" : "run to their end";
+  std::string text = fmt::format("{} {}, {} operations", counted_ranks(simulation.ranks), all, format_count(simulation.rank_ops));
+  if (simulation.predicted) text += fmt::format(", in {}", format_duration(*simulation.predicted));
+  page.paragraph("COMPLETES", 11, text, Style::green, Style::bold);
+}
+
+void show_simulation(Page& page, const Simulation& simulation) {
+  if (simulation.predicted) {
+    page.blank();
+    page.paragraph("Time:", 6, fmt::format("{} ({} ns), by {}", format_duration(*simulation.predicted),
+                                           format_count(static_cast<std::uint64_t>(*simulation.predicted)),
+                                           printable_line(simulation.timed_by)));
+    show_totals(page, simulation);
+  }
+  if (simulation.assumed.empty()) return;
+  page.blank();
+  page.paragraph("", 0, "Assumed:");
+  for (const std::string& sentence : simulation.assumed) page.paragraph("  -", 4, printable_line(sentence));
+}
+
+}  // namespace ddx::cli
