@@ -21,14 +21,15 @@ namespace ddx::sim {
 
 struct Members {
   std::uint32_t ranks = 1;
-  // Of one node, for algorithms that reduce in switches; divides `ranks`.
+  // Of one node (NVLink domain), for algorithms that reduce in switches; divides `ranks`.
   std::uint32_t per_node = 1;
+  bool flat = true;  // one switch for all
 };
 
 struct Algorithm {
   std::string_view name;
   std::span<const OpKind> kinds;
-  // What runs for these members; nullptr: for any number of them.
+  // Whether it can be carried out by these members; nullptr: by any.
   bool (*fits)(const Members& members);
   std::unique_ptr<Schedule> (*schedule)(const Work& work, const Members& members);
   // On a flat network; saturates at kForever.

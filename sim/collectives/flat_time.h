@@ -44,6 +44,11 @@ class FlatTime {
     price_.latency = add(price_.latency, multiply(count, port_.latency));
     return *this;
   }
+  // Latency that is not L: `count` waits of `each`.
+  FlatTime& waits(std::uint64_t count, Picos each) {
+    price_.latency = add(price_.latency, multiply(count, each));
+    return *this;
+  }
   FlatTime& transfers(std::uint64_t count, std::uint64_t bytes) {
     price_.transfer = add(price_.transfer, multiply(count, transfer_time(bytes, port_.bytes_per_second)));
     return *this;

@@ -9,7 +9,11 @@ namespace ddx::sim {
 
 std::span<const Algorithm> algorithms() {
   static const std::array kAll = {
-      ring(),
+      ring(),         tree(),           halving_doubling(),  recursive_doubling(),
+      rabenseifner(), gloo_ring(),      gloo_ring_chunked(), bcube(),
+      binomial(),     linear(),         pairwise(),          bruck(),
+      pat(),          dissemination(),  point_to_point(),    nvls(),
+      nvlstree(),     collnet_direct(), collnet_chain(),
   };
   return kAll;
 }
@@ -35,7 +39,7 @@ std::vector<const Algorithm*> algorithms_for(OpKind kind) {
 
 Members flat_members(std::uint32_t ranks) {
   constexpr std::uint32_t kPerNode = 8;
-  return {ranks, ranks % kPerNode == 0 ? kPerNode : ranks};
+  return {ranks, ranks % kPerNode == 0 ? kPerNode : ranks, true};
 }
 
 Price flat_price(const Work& work, std::uint32_t ranks, const LinkSpec& port, const Algorithm& algorithm) {

@@ -44,14 +44,29 @@ class EarlyArrivals {
 Members members_on(const Network& network, std::span<const std::uint32_t> ranks) {
   const auto count = static_cast<std::uint32_t>(ranks.size());
   if (network.flat()) return flat_members(count);
-  const std::uint32_t size = network.ranks_per_node();
+  const std::uint32_t size = network.ranks_per_domain();
   std::uint32_t first = 0;
   while (first < count && ranks[first] / size == ranks[0] / size) ++first;
-  if (first == 0 || count % first != 0) return {count, 1};
+  if (first == 0 || count % first != 0) return {count, 1, false};
   for (std::uint32_t at = 0; at < count; ++at) {
-    if (ranks[at] / size != ranks[at - at % first] / size) return {count, 1};
+    if (ranks[at] / size != ranks[at - at % first] / size) return {count, 1, false};
   }
-  return {count, first};
+  return {count, first, false};
+}
+
+void check_call(std::span<const Picos> arrivals, const Network& network, std::span<const std::uint32_t> ranks) {
+  if (ranks.empty() || arrivals.size() != ranks.size())
+    throw Error("steps: expected as many arrivals as ranks, and at least one");
+  if (std::any_of(arrivals.begin(), arrivals.end(), [](Picos time) { return time < 0; }))
+    throw Error("steps: expected arrivals at 0 or later");
+  std::vector<bool> taken(network.ranks());
+  for (const std::uint32_t rank : ranks) {
+    if (rank >= taken.size())
+      throw Error("steps: rank " + std::to_string(rank) + " of a network of " + std::to_string(taken.size()) +
+                  " ranks");
+    if (taken[rank]) throw Error("steps: rank " + std::to_string(rank) + " stands for two members");
+    taken[rank] = true;
+  }
 }
 
 // A message that nobody shares a link with has its end known when it begins, and costs two events and no search. Only
@@ -140,7 +155,7 @@ class StepSimulation {
     switch (event.kind) {
       case EventKind::departure:
         // Not of one that has been slowed down since: its end is in shared_.
-        if (!messages_[event.id].alone) break;
+        if (!std::exchange(messages_[event.id].alone, false)) break;
         for (const std::uint32_t link : messages_[event.id].path.all()) --links_[link].alone;
         depart(event.id);
         break;
@@ -209,7 +224,8 @@ class StepSimulation {
     message.to_step = send.to_step;
     message.bytes = send.bytes;
     message.path = path_of(agents_[from].member, agents_[send.to].member);
-    set_speed(message, send.slot_bytes);
+    // The parts of a port are those of a flat network; on any other, messages take what there is.
+    set_speed(message, network_.flat() ? send.slot_bytes : send.bytes);
     Agent& receiver = agents_[send.to];
     if (send.awaits_receiver && !(receiver.awake && receiver.step == send.to_step)) {
       receiver.awaiting.push_back(id);
@@ -284,9 +300,9 @@ class StepSimulation {
     const Message& message = messages_[id];
     uses_.clear();
     for (const std::uint32_t link : message.path.all()) uses_.push_back({link, 1});
-    const Amount moved = rate_of(message.cap) * static_cast<Amount>(now_ - message.begun);
     const Amount all = amount_of(message.bytes);
-    const FlowSet::FlowId flow = shared_.add(now_, all - std::min(all, moved), uses_, message.cap);
+    const Amount gone = moved(rate_of(message.cap), now_ - message.begun);
+    const FlowSet::FlowId flow = shared_.add(now_, all - std::min(all, gone), uses_, message.cap);
     if (flow >= message_of_flow_.size()) message_of_flow_.resize(flow + 1);
     message_of_flow_[flow] = id;
   }
@@ -351,11 +367,8 @@ class StepSimulation {
 
 std::vector<Picos> simulate_steps(const Algorithm& algorithm, const Work& work, std::span<const Picos> arrivals,
                                   const Network& network, std::span<const std::uint32_t> ranks) {
+  check_call(arrivals, network, ranks);
   const Members members = members_on(network, ranks);
-  if (ranks.empty() || arrivals.size() != ranks.size())
-    throw Error("steps: expected as many arrivals as ranks, and at least one");
-  if (std::any_of(arrivals.begin(), arrivals.end(), [](Picos time) { return time < 0; }))
-    throw Error("steps: expected arrivals at 0 or later");
   if (!algorithm.runs(work.kind, members))
     throw Error(std::string(algorithm.name) + ": no " + std::string(name_of(work.kind)) + " of " +
                 std::to_string(ranks.size()) + " ranks");

@@ -17,14 +17,20 @@ class Filling {
   Filling(std::vector<std::uint64_t> capacities, std::span<const FlowDemand> flows)
       : flows_(flows), rates_(flows.size(), rate_of(kNoCap)), frozen_(flows.size(), false) {
     links_.resize(capacities.size());
-    for (std::size_t link = 0; link < links_.size(); ++link) links_[link].left = rate_of(capacities[link]);
+    for (std::size_t link = 0; link < links_.size(); ++link) {
+      DDX_CHECK(capacities[link] <= kMostRate);
+      links_[link].left = rate_of(capacities[link]).units;
+    }
+    Wide total = 0;
     for (std::uint32_t flow = 0; flow < flows.size(); ++flow) {
       for (const LinkUse& use : flows[flow].uses) {
         links_[use.link].weights += use.weight;
         links_[use.link].flows.push_back(flow);
+        total += use.weight;
       }
       if (flows[flow].cap != kNoCap) by_cap_.push_back(flow);
     }
+    DDX_CHECK(total < kMostWeight);
   }
 
   std::vector<Rate> run() {
@@ -39,44 +45,51 @@ class Filling {
       if (freeze_caps_up_to(old_share)) continue;
       fullest_.pop();
       if (links_[link].weights == 0) continue;
-      const Rate now = share(link);
+      const Wide now = share(link);
       if (now > old_share) {
         fullest_.push({now, link});
         continue;
       }
-      for (const std::uint32_t flow : links_[link].flows) freeze(flow, now);
+      const Rate rate{links_[link].left, static_cast<std::uint64_t>(links_[link].weights)};
+      for (const std::uint32_t flow : links_[link].flows) freeze(flow, rate);
     }
-    freeze_caps_up_to(rate_of(kNoCap));
+    freeze_caps_up_to(rate_of(kNoCap).units);
     return std::move(rates_);
   }
 
  private:
   struct Link {
-    Rate left = 0;
+    Wide left = 0;     // units of a Rate
     Wide weights = 0;  // of flows whose rate still rises
     std::vector<std::uint32_t> flows;
   };
-  using Share = std::pair<Rate, std::uint32_t>;
+  using Share = std::pair<Wide, std::uint32_t>;
 
-  Rate share(std::uint32_t link) const { return links_[link].left / links_[link].weights; }
+  Wide share(std::uint32_t link) const { return links_[link].left / links_[link].weights; }
 
-  bool freeze_caps_up_to(Rate level) {
+  bool freeze_caps_up_to(Wide level) {
     bool any = false;
-    for (; next_cap_ < by_cap_.size() && rate_of(flows_[by_cap_[next_cap_]].cap) <= level; ++next_cap_) {
+    for (; next_cap_ < by_cap_.size() && rate_of(flows_[by_cap_[next_cap_]].cap).units <= level; ++next_cap_) {
       any |= freeze(by_cap_[next_cap_], rate_of(flows_[by_cap_[next_cap_]].cap));
     }
     return any;
   }
 
-  bool freeze(std::uint32_t flow, Rate rate) {
+  bool freeze(std::uint32_t flow, const Rate& rate) {
     if (frozen_[flow]) return false;
     frozen_[flow] = true;
     rates_[flow] = rate;
     for (const LinkUse& use : flows_[flow].uses) {
-      links_[use.link].left -= std::min(links_[use.link].left, rate * use.weight);
+      links_[use.link].left -= std::min(links_[use.link].left, taken(rate, use.weight));
       links_[use.link].weights -= use.weight;
     }
     return true;
+  }
+
+  // In whole units, rounded up, so that a link never gives more than it has.
+  static Wide taken(const Rate& rate, std::uint32_t weight) {
+    const Wide rest = rate.units % rate.parts * weight;
+    return rate.units / rate.parts * weight + rest / rate.parts + (rest % rate.parts != 0);
   }
 
   std::span<const FlowDemand> flows_;
@@ -88,6 +101,15 @@ class Filling {
   std::priority_queue<Share, std::vector<Share>, std::greater<>> fullest_;
 };
 
+// To the nearest picosecond, halves up, as transfer_time() does; saturates.
+Picos time_for(Amount amount, const Rate& rate) {
+  const Wide whole = amount / rate.units;
+  if (whole > Wide{static_cast<std::uint64_t>(kForever)}) return kForever;
+  const Wide rest = amount % rate.units * rate.parts;  // below 2^84 x 2^40
+  const Wide time = whole * rate.parts + rest / rate.units + (rest % rate.units >= rate.units - rate.units / 2);
+  return static_cast<Picos>(std::min(time, Wide{static_cast<std::uint64_t>(kForever)}));
+}
+
 }  // namespace
 
 std::vector<Rate> fair_rates(std::span<const std::uint64_t> capacities, std::span<const FlowDemand> flows) {
@@ -95,7 +117,10 @@ std::vector<Rate> fair_rates(std::span<const std::uint64_t> capacities, std::spa
 }
 
 FlowSet::FlowSet(std::vector<std::uint64_t> capacities) : links_(capacities.size()) {
-  for (std::size_t link = 0; link < links_.size(); ++link) links_[link].capacity = capacities[link];
+  for (std::size_t link = 0; link < links_.size(); ++link) {
+    DDX_CHECK(capacities[link] <= kMostRate);
+    links_[link].capacity = capacities[link];
+  }
 }
 
 FlowSet::FlowId FlowSet::add(Picos now, Amount remaining, std::span<const LinkUse> uses, std::uint64_t cap) {
@@ -110,7 +135,7 @@ FlowSet::FlowId FlowSet::add(Picos now, Amount remaining, std::span<const LinkUs
   free_.pop_back();
   Flow& flow = flows_[id];
   flow.remaining = remaining;
-  flow.rate = 0;
+  flow.rate = {};
   flow.since = now;
   flow.finish = kForever;
   flow.cap = cap;
@@ -176,7 +201,7 @@ Rate FlowSet::rate(FlowId flow) {
 
 Amount FlowSet::left_of(const Flow& flow) const {
   if (now_ >= flow.finish) return 0;
-  return flow.remaining - std::min(flow.remaining, flow.rate * static_cast<Amount>(now_ - flow.since));
+  return flow.remaining - std::min(flow.remaining, moved(flow.rate, now_ - flow.since));
 }
 
 void FlowSet::settle() {
@@ -216,7 +241,10 @@ void FlowSet::share_component() {
   if (component_flows_.size() == 1) {  // alone: its narrowest link
     const Flow& flow = flows_[component_flows_.front()];
     Rate rate = rate_of(flow.cap);
-    for (const LinkUse& use : flow.uses) rate = std::min(rate, rate_of(links_[use.link].capacity) / use.weight);
+    for (const LinkUse& use : flow.uses) {
+      const Rate all{rate_of(links_[use.link].capacity).units, use.weight};
+      if (all.units * rate.parts < rate.units * use.weight) rate = all;
+    }
     set_rate(component_flows_.front(), rate);
     return;
   }
@@ -242,7 +270,7 @@ void FlowSet::share_component() {
   for (std::size_t flow = 0; flow < rates.size(); ++flow) set_rate(component_flows_[flow], rates[flow]);
 }
 
-void FlowSet::set_rate(FlowId id, Rate rate) {
+void FlowSet::set_rate(FlowId id, const Rate& rate) {
   Flow& flow = flows_[id];
   if (rate == flow.rate && flow.finish != kForever) return;  // its end stays where it is, to the picosecond
   flow.remaining = left_of(flow);
@@ -252,10 +280,9 @@ void FlowSet::set_rate(FlowId id, Rate rate) {
   flow.finish = kForever;
   if (flow.remaining == 0) {
     flow.finish = now_;
-  } else if (rate > 0) {
-    // To the nearest picosecond, halves up, as transfer_time() does.
-    const Amount time = flow.remaining / rate + (flow.remaining % rate >= rate - rate / 2);
-    if (time < static_cast<Amount>(kForever - now_)) flow.finish = now_ + static_cast<Picos>(time);
+  } else if (rate.units > 0) {
+    const Picos time = time_for(flow.remaining, rate);
+    if (time < kForever - now_) flow.finish = now_ + time;
   }
   if (flow.finish != kForever) finishes_.push({flow.finish, id, flow.version});
 }

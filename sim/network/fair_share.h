@@ -16,18 +16,28 @@ namespace ddx::sim {
 
 __extension__ using Wide = unsigned __int128;
 
-// In 1/2^32 bytes a second, so that a third of a link is off by less than a picosecond in 10^19.
-using Rate = Wide;
-// What a flow moves, in Rate x picoseconds: a whole number of picoseconds at any rate is exact.
+// units / parts of 1/2^32 bytes a second: a third of a link is a third.
+struct Rate {
+  Wide units = 0;
+  std::uint64_t parts = 1;
+  bool operator==(const Rate&) const = default;
+};
+// What a flow moves: units of a Rate x picoseconds.
 using Amount = Wide;
 
 constexpr unsigned kRateBits = 32;
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 54;  // of one flow, so that an Amount holds it
+constexpr std::uint64_t kMostRate = std::uint64_t{1} << 52;   // of a link, bytes a second
 constexpr std::uint64_t kNoCap = std::numeric_limits<std::uint64_t>::max();
 
-constexpr Rate rate_of(std::uint64_t bytes_per_second) { return Rate{bytes_per_second} << kRateBits; }
-constexpr double bytes_per_second(Rate rate) {
-  return static_cast<double>(rate) / static_cast<double>(Rate{1} << kRateBits);
+constexpr Rate rate_of(std::uint64_t bytes_per_second) { return {Wide{bytes_per_second} << kRateBits, 1}; }
+constexpr double bytes_per_second(const Rate& rate) {
+  return static_cast<double>(rate.units) / static_cast<double>(rate.parts) / static_cast<double>(Wide{1} << kRateBits);
+}
+// Moved in `time` at this rate, rounded down; less than 2^127.
+constexpr Amount moved(const Rate& rate, Picos time) {
+  const Wide picos = static_cast<std::uint64_t>(time);
+  return rate.units / rate.parts * picos + rate.units % rate.parts * picos / rate.parts;
 }
 // `bytes` is at most kMostBytes.
 constexpr Amount amount_of(std::uint64_t bytes) { return (Amount{bytes} * kPicosPerSecond) << kRateBits; }
@@ -37,14 +47,17 @@ struct LinkUse {
   std::uint32_t link = 0;
   std::uint32_t weight = 1;
 };
+// Of all flows of one call.
+constexpr Wide kMostWeight = Wide{1} << 40;
 
 struct FlowDemand {
   std::span<const LinkUse> uses;
   std::uint64_t cap = kNoCap;  // bytes a second
 };
 
-// One rate a flow, rounded down; a flow with neither a link nor a cap gets rate_of(kNoCap). `capacities` is in bytes a
-// second, by link. The answer for a flow does not depend on the order of the flows.
+// One rate a flow; a flow with neither a link nor a cap gets rate_of(kNoCap). `capacities` is in bytes a
+// second by link, at most kMostRate. No link's shares exceed it; what is left over by rounding is a unit a flow. The
+// answer for a flow does not depend on the order of the flows.
 std::vector<Rate> fair_rates(std::span<const std::uint64_t> capacities, std::span<const FlowDemand> flows);
 
 // Flows that come and go. Rates are found again only among flows that share links, directly or through others, with
@@ -72,7 +85,7 @@ class FlowSet {
  private:
   struct Flow {
     Amount remaining = 0;  // at `since`
-    Rate rate = 0;
+    Rate rate;
     Picos since = 0;
     Picos finish = kForever;
     std::uint64_t cap = kNoCap;
@@ -96,7 +109,7 @@ class FlowSet {
   void settle();
   void collect_component(std::uint32_t link);
   void share_component();
-  void set_rate(FlowId flow, Rate rate);
+  void set_rate(FlowId flow, const Rate& rate);
   void erase(FlowId flow);
   Amount left_of(const Flow& flow) const;  // at now_
 

@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "sim/network/fair_share.h"
 
 namespace ddx::sim {
 
@@ -13,8 +14,6 @@ namespace {
 
 constexpr std::uint64_t kMostRanks = std::uint64_t{1} << 24;  // a table of links stays below a few hundred megabytes
 constexpr std::uint64_t kMostNics = std::uint64_t{1} << 24;
-// Fastest link: sums of all flows' demands on it stay far from 2^64.
-constexpr std::uint64_t kMostRate = std::uint64_t{1} << 52;
 constexpr Picos kMostLatency = kPicosPerSecond * 3600;
 
 void check_link(const LinkSpec& link, const char* name) {
@@ -49,7 +48,7 @@ Network::Network(const Cluster& cluster) {
   if (ranks_per_node_ > 1) check_link(cluster.local, "local");
   add_pairs(ranks_, std::max<std::uint64_t>(cluster.local.bytes_per_second, 1));
   local_latency_ = cluster.local.latency;
-  domain_nodes_ = std::max(1U, cluster.domain_nodes);
+  domain_nodes_ = std::clamp(cluster.domain_nodes, 1U, cluster.nodes);
   if (cluster.nodes == 1) return;
 
   const std::uint64_t nics = std::max(1U, cluster.nics_per_node);

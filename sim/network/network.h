@@ -37,7 +37,8 @@ class Network {
   Network(std::uint32_t ranks, const LinkSpec& port);
 
   std::uint32_t ranks() const { return ranks_; }
-  std::uint32_t ranks_per_node() const { return ranks_per_node_; }
+  // That share one node's switch (an NVLink domain).
+  std::uint32_t ranks_per_domain() const { return ranks_per_node_ * domain_nodes_; }
   bool flat() const { return flat_; }
   std::span<const std::uint64_t> capacities() const { return capacities_; }  // bytes a second, by link
 
