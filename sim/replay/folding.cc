@@ -95,6 +95,7 @@ class Folder {
   void number_classes(std::vector<std::uint32_t> classes);
   void number_comms();
   void number_channels();
+  void number_resources();
 
   std::uint32_t size_of_comm(std::uint32_t comm) const { return size_of(trace_.communicators()[comm]); }
   bool is_member(const RankRecord& record, std::size_t slot) const {
@@ -112,7 +113,7 @@ class Folder {
   std::vector<ChannelEnd> senders_, receivers_;  // by channel
   std::unordered_map<ChannelKey, std::uint32_t, ChannelKeyHash> channel_index_;
   std::vector<std::uint64_t> comm_labels_, channel_labels_;
-  std::vector<Mark> comm_marks_, channel_marks_;
+  std::vector<Mark> comm_marks_, channel_marks_, resource_marks_;
   Folding out_;
 };
 
@@ -206,6 +207,12 @@ void Folder::mark_bindings(const std::vector<std::uint32_t>& classes) {
       comm_marks_[record.comms[slot].value].add_unordered(edge);
     }
   }
+  std::fill(resource_marks_.begin(), resource_marks_.end(), Mark{});
+  for (std::size_t row = 0; row < options_.resources.size(); ++row) {
+    Mark edge;
+    edge.add(std::uint64_t{classes[row / options_.resource_kinds]} << 32 | row % options_.resource_kinds);
+    resource_marks_[options_.resources[row]].add_unordered(edge);
+  }
   const auto add_end = [&](Mark& mark, ChannelEnd end) {
     mark.add(end.record == kNoOp ? ~std::uint64_t{0} : std::uint64_t{classes[end.record]} << 32 | end.endpoint);
   };
@@ -241,6 +248,9 @@ std::vector<std::uint32_t> Folder::refine() {
       for (std::size_t e = 0; e < program(i).endpoints.size(); ++e) {
         const std::uint32_t channel = channel_of_[endpoint_base_[i] + e];
         mark.add(channel == kNoOp ? Mark{} : channel_marks_[channel]);
+      }
+      for (std::uint32_t k = 0; k < options_.resource_kinds; ++k) {
+        mark.add(resource_marks_[options_.resources[std::size_t{i} * options_.resource_kinds + k]]);
       }
       finer[i] = next.of(mark);
     }
@@ -317,16 +327,44 @@ void Folder::number_channels() {
   }
 }
 
+void Folder::number_resources() {
+  const std::uint32_t kinds = options_.resource_kinds;
+  if (options_.resources.empty()) return;
+  const bool merged = options_.merge && out_.representative.size() < trace_.ranks.size();
+  std::vector<std::uint32_t> number(resource_marks_.size()), first;
+  Numbering numbering;
+  for (std::uint32_t r = 0; r < number.size(); ++r) {
+    number[r] = merged ? numbering.of(resource_marks_[r]) : r;
+    if (number[r] == first.size()) first.push_back(r);
+  }
+  out_.resources = static_cast<std::uint32_t>(first.size());
+  out_.resource.resize(out_.representative.size() * std::size_t{kinds});
+  out_.resource_weight.assign(out_.resource.size(), 0);
+  for (std::size_t row = 0; row < out_.resource.size(); ++row) {
+    const std::size_t record = out_.representative[row / kinds];
+    out_.resource[row] = number[options_.resources[record * kinds + row % kinds]];
+  }
+  for (std::size_t row = 0; row < options_.resources.size(); ++row) {
+    const std::uint32_t resource = options_.resources[row];
+    if (first[number[resource]] != resource) continue;
+    ++out_.resource_weight[std::size_t{out_.class_of[row / kinds]} * kinds + row % kinds];
+  }
+}
+
 Folding Folder::run() {
   find_channels();
   if (!refusal_.empty()) return {};
   label_bindings();
   comm_marks_.resize(trace_.communicators().size());
   channel_marks_.resize(senders_.size());
+  if (!options_.resources.empty()) {
+    resource_marks_.resize(*std::max_element(options_.resources.begin(), options_.resources.end()) + std::size_t{1});
+  }
   number_classes(refine());
   mark_bindings(out_.class_of);
   number_comms();
   number_channels();
+  number_resources();
   return std::move(out_);
 }
 

@@ -21,6 +21,9 @@ struct FoldOptions {
   // Likewise of communicators, and of channels by their ends. Empty: none is.
   std::function<std::uint64_t(const Communicator&)> comm_label;
   std::function<std::uint64_t(RankId from, RankId to)> channel_label;
+  // What records share besides: numbers of resources, `resource_kinds` of them for each record. Empty: nothing.
+  std::uint32_t resource_kinds = 0;
+  std::vector<std::uint32_t> resources;
 };
 
 struct Folding {
@@ -36,7 +39,11 @@ struct Folding {
 
   std::vector<std::uint32_t> comm_size;     // by class of communicators: members
   std::vector<CommId> comm_representative;  // by class of communicators: its first one
-  std::uint32_t channels = 0;               // classes of channels
+  // Kind k of class c is row c * resource_kinds + k.
+  std::vector<std::uint32_t> resource;         // class of resources
+  std::vector<std::uint32_t> resource_weight;  // ranks of this class that use one such resource as this kind
+  std::uint32_t resources = 0;                 // classes of resources
+  std::uint32_t channels = 0;                  // classes of channels
 };
 
 // `programs` by ProgramId, unrolled where a record has them. Positions are unique in their communicators. Names in

@@ -152,9 +152,10 @@ void Lifter::add(RankId rank) {
     taken = std::move(*found);
   }
   if (!best) {
-    throw Error(fmt::format("nothing is recorded of rank {}, and no recorded rank can stand for it: {}. Record one "
-                            "rank of each stage, or all",
-                            rank.value, obstacle_));
+    throw Error(
+        fmt::format("nothing is recorded of rank {}, and no recorded rank can stand for it: {}. Record one "
+                    "rank of each stage, or all",
+                    rank.value, obstacle_));
   }
   RankRecord made = trace_.ranks[*best];
   stand_ins_[*made.rank].push_back(rank);

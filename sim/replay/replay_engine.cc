@@ -22,7 +22,7 @@ void ReplayEngine::run() {
   }
   // Everything that follows from a completion is put on one of the two lists, never called: nothing recurses.
   const auto can_go_on = [this] {
-    return !ready_streams_.empty() || !hosts_.empty() || (!met_.empty() && release_groups());
+    return !ready_streams_.empty() || !hosts_.empty() || (!met_.empty() && release_groups()) || advance_network();
   };
   for (std::uint64_t turn = 0; refusal_.empty() && can_go_on(); ++turn) {
     if (options_.stop_after && turn >= *options_.stop_after) return;

@@ -4,12 +4,14 @@
 
 #include <cstdint>
 #include <optional>
+#include <queue>
 #include <random>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "base/hash.h"
+#include "sim/network/fair_share.h"
 #include "sim/replay/agreement.h"
 #include "sim/replay/folding.h"
 #include "sim/replay/reference_replay.h"
@@ -128,6 +130,19 @@ class ReplayEngine {
   struct Channel {
     OpenRing<Pair> pairs;
   };
+  // A collective or a transfer whose ranks are all there.
+  struct Transit {
+    bool pair = false;
+    std::uint32_t at = 0;      // class of communicators, or of channels
+    std::uint64_t number = 0;  // sequence number, or order
+    const Cost* cost = nullptr;
+  };
+  struct Departure {
+    Picos time;
+    std::uint32_t transit;
+    // The order of those that start at one time does not matter: they share from the same moment on.
+    bool operator>(const Departure& other) const { return time > other.time; }
+  };
 
   // Of the host.
   void run_host(std::uint32_t id);
@@ -168,9 +183,21 @@ class ReplayEngine {
   void wake(Rank& rank);  // the host's clock to the end of what it waited for
   Picos compute_time(std::uint32_t id, std::uint32_t op) const;
   Picos start_of(OpRef ref) const { return timed() ? starts_[ranks_[ref.rank].base + ref.op] : 0; }
-  Picos end_of(const Instance& instance);
-  Picos cost_of(OpRef send);  // of a pair, from when both are there
-  void refuse_price(OpRef call);
+  const Cost& cost_of(const Instance& instance);
+  const Cost& cost_of(OpRef send);  // of a pair
+  const Cost& cost_at(std::uint64_t key, OpRef call, std::optional<Cost> (ReplayEngine::*find)(OpRef) const);
+  std::optional<Cost> collective_cost(OpRef call) const;
+  std::optional<Cost> transfer_cost(OpRef send) const;
+
+  // What is under way on shared links, in replay_network.cc.
+  bool shares() const { return timed() && folding_.resources > 0; }
+  void send_off(const Transit& transit, Picos start);
+  bool advance_network();  // to its next event; false: nothing is under way
+  void enter_network(std::uint32_t transit, Picos now);
+  void arrive_from_network(const Transit& transit, Picos end);
+  void add_uses(std::uint32_t rank, const std::vector<ResourceUse>& uses);
+  void complete_instance(std::uint32_t comm, std::uint32_t seq, Picos end);
+  void complete_pair(const Met& met, Picos send_end, Picos recv_end);
 
   // In replay_setup.cc.
   void set_up();
@@ -247,7 +274,14 @@ class ReplayEngine {
   std::vector<Met> met_;  // strict groups: pairs that are not complete
   // And why nothing of them goes on: for each held group the call whose partner has not come, or is held itself.
   std::vector<OpRef> held_;
-  std::unordered_map<std::uint64_t, Picos, KeyedHash> prices_;  // by class of communicators and signature
+  std::unordered_map<std::uint64_t, Cost, KeyedHash> costs_;  // of a class of communicators or channels, and signature
+  std::vector<Transit> transits_;                             // under way; entries of free_transits_ are not
+  std::vector<std::uint32_t> free_transits_;
+  std::priority_queue<Departure, std::vector<Departure>, std::greater<>> departures_;
+  std::optional<FlowSet> flows_;
+  std::vector<std::uint32_t> transit_of_flow_;
+  std::vector<LinkUse> link_uses_;
+  std::vector<FlowSet::FlowId> finished_;
   static constexpr Picos kNoTime = -1;
 };
 

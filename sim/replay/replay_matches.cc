@@ -50,10 +50,17 @@ void ReplayEngine::meet(std::uint32_t comm, std::uint32_t seq, Instance& instanc
   const bool agrees = (!instance.mixed || instance_agrees(instance)) && splits_agree(instance);
   if (!agrees) note_mismatch(comm, seq, false, instance.arrived);
   if (!agrees && options_.mismatch_blocks) return;
-  instance.done = true;
-  const Picos end = end_of(instance);
-  for (const OpRef call : instance.arrived) complete(call, end);
+  if (!timed()) return complete_instance(comm, seq, 0);
+  const Cost& cost = cost_of(instance);
+  if (!shares()) return complete_instance(comm, seq, instance.latest + cost.price.total());
+  send_off({false, comm, seq, &cost}, instance.latest);
+}
+
+void ReplayEngine::complete_instance(std::uint32_t comm, std::uint32_t seq, Picos end) {
   auto& ring = comms_[comm].instances;
+  Instance& instance = ring.at(seq - 1);
+  instance.done = true;
+  for (const OpRef call : instance.arrived) complete(call, end);
   while (ring.size() > 0 && ring.front().done) ring.pop();
 }
 
@@ -134,19 +141,25 @@ void ReplayEngine::pair_up(std::uint32_t channel, std::uint64_t order) {
 }
 
 void ReplayEngine::finish_pair(const Met& met) {
+  const Pair& pair = channels_[met.channel].pairs.at(met.order);
+  if (!timed()) return complete_pair(met, 0, 0);
+  const Picos sent = start_of(pair.send), both = std::max(sent, start_of(pair.recv));
+  const Cost& cost = cost_of(pair.send);
+  if (is_eager(pair.send)) {
+    // What was sent early has arrived, or is under way. It is not held up by others: nobody knew of it.
+    complete_pair(met, sent, std::max(start_of(pair.recv), sent + cost.price.total()));
+  } else if (!shares()) {
+    complete_pair(met, both + cost.price.total(), both + cost.price.total());
+  } else {
+    send_off({true, met.channel, met.order, &cost}, both);
+  }
+}
+
+void ReplayEngine::complete_pair(const Met& met, Picos send_end, Picos recv_end) {
   auto& pairs = channels_[met.channel].pairs;
   Pair& pair = pairs.at(met.order);
-  const Picos cost = timed() ? cost_of(pair.send) : 0;
-  const Picos both = std::max(start_of(pair.send), start_of(pair.recv));
-  if (is_eager(pair.send)) {
-    // What was sent early has arrived, or is under way.
-    const Picos arrival = std::max(start_of(pair.recv), start_of(pair.send) + cost);
-    if (state(pair.send) != OpState::completed) complete(pair.send, start_of(pair.send));
-    complete(pair.recv, arrival);
-  } else {
-    complete(pair.send, both + cost);
-    complete(pair.recv, both + cost);
-  }
+  if (state(pair.send) != OpState::completed) complete(pair.send, send_end);
+  complete(pair.recv, recv_end);
   pair.done = true;
   while (pairs.size() > 0 && pairs.front().done) pairs.pop();
 }

@@ -91,6 +91,11 @@ bool ReplayEngine::fold_ranks() {
     const auto& ppm = options_.timing.compute_ppm;
     fold_options.labels.assign(ppm.begin(), ppm.end());
     fold_options.comm_label = [&costs](const Communicator& communicator) { return costs.mark(communicator); };
+    for (const RankRecord& record : trace_.ranks) {
+      const auto resources = costs.resources(*record.rank);
+      fold_options.resource_kinds = static_cast<std::uint32_t>(resources.size());
+      fold_options.resources.insert(fold_options.resources.end(), resources.begin(), resources.end());
+    }
     fold_options.channel_label = [&costs](RankId from, RankId to) { return costs.mark(from, to); };
   }
   folding_ = fold(trace_, unrolled_, fold_options, refusal_);

@@ -62,36 +62,45 @@ Picos ReplayEngine::compute_time(std::uint32_t id, std::uint32_t at) const {
   return time > Wide{kForever} ? kForever : static_cast<Picos>(time);
 }
 
-void ReplayEngine::refuse_price(OpRef call) {
-  refuse(
-      fmt::format("{} {} of rank {} cannot be priced: its count or type is not known, or the cost model has no "
-                  "figure for it",
-                  name_of(op_of(call).kind), op_of(call).seq, record(call.rank).rank->value));
-}
-
-Picos ReplayEngine::end_of(const Instance& instance) {
-  if (!timed()) return 0;
-  const OpRef call = instance.arrived.front();
-  const std::uint32_t comm = folding_.comm[slot_row(call)];
-  const auto [at, fresh] = prices_.try_emplace(std::uint64_t{comm} << 32 | signature_id(call).value, 0);
-  if (fresh) {
-    const auto work = work_of(signature_of(call), comms_[comm].size);
-    const auto price =
-        work ? options_.timing.costs->collective(trace_.communicator(folding_.comm_representative[comm]), *work)
-             : std::nullopt;
-    if (!price) refuse_price(call);
-    at->second = price ? price->total() : 0;
+const Cost& ReplayEngine::cost_at(std::uint64_t key, OpRef call,
+                                  std::optional<Cost> (ReplayEngine::*find)(OpRef) const) {
+  const auto [at, fresh] = costs_.try_emplace(key);
+  if (!fresh) return at->second;
+  auto cost = (this->*find)(call);
+  if (cost) {
+    at->second = std::move(*cost);
+  } else {
+    refuse(fmt::format("{} {} of rank {} cannot be priced: its count or type is not known, or {} has no figure for it",
+                       name_of(op_of(call).kind), op_of(call).seq, record(call.rank).rank->value,
+                       options_.timing.costs->name()));
   }
-  return instance.latest + at->second;
+  return at->second;
 }
 
-Picos ReplayEngine::cost_of(OpRef send) {
+std::optional<Cost> ReplayEngine::collective_cost(OpRef call) const {
+  const std::uint32_t comm = folding_.comm[slot_row(call)];
+  const auto work = work_of(signature_of(call), comms_[comm].size);
+  if (!work) return std::nullopt;
+  return options_.timing.costs->collective(trace_.communicator(folding_.comm_representative[comm]), *work);
+}
+
+std::optional<Cost> ReplayEngine::transfer_cost(OpRef send) const {
   const auto bytes = bytes_of(signature_of(send));
   const RankRecord& sender = record(send.rank);
-  const auto price =
-      bytes ? options_.timing.costs->transfer(*sender.rank, partner_of(sender, send), *bytes) : std::nullopt;
-  if (!price) refuse_price(send);
-  return price ? price->total() : 0;
+  if (!bytes) return std::nullopt;
+  return options_.timing.costs->transfer(*sender.rank, partner_of(sender, send), *bytes);
+}
+
+const Cost& ReplayEngine::cost_of(const Instance& instance) {
+  const OpRef call = instance.arrived.front();
+  const std::uint64_t key = std::uint64_t{folding_.comm[slot_row(call)]} << 32 | signature_id(call).value;
+  return cost_at(key, call, &ReplayEngine::collective_cost);
+}
+
+const Cost& ReplayEngine::cost_of(OpRef send) {
+  // Channels are numbered apart from communicators.
+  const std::uint64_t channel = channel_of(send) + comms_.size();
+  return cost_at(channel << 32 | signature_id(send).value, send, &ReplayEngine::transfer_cost);
 }
 
 }  // namespace ddx::sim

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "sim/collectives/work.h"
@@ -11,16 +12,34 @@
 
 namespace ddx::sim {
 
+// A part of a link, or of something else that several operations may want at once: in thousandths of what it can do.
+struct ResourceUse {
+  std::uint16_t kind = 0;
+  std::uint16_t permille = 1000;
+};
+
+// What an operation takes when it is alone, and what it keeps busy for price.transfer of that time.
+struct Cost {
+  Price price;
+  std::vector<ResourceUse> uses;           // of each member's resources; of a transfer: the sender's
+  std::vector<ResourceUse> receiver_uses;  // of a transfer
+};
+
 class CostModel {
  public:
   virtual ~CostModel() = default;
+  // What times are reckoned with, for people: "a flat network of 50 GB/s and 1 us".
+  virtual std::string name() const = 0;
   // Communicators of one mark cost alike for all work, and so do pairs of ranks: what of the hardware folding has to
   // tell apart.
   virtual std::uint64_t mark(const Communicator& communicator) const = 0;
   virtual std::uint64_t mark(RankId from, RankId to) const = 0;
   // nullopt: the model has no price for it.
-  virtual std::optional<Price> collective(const Communicator& communicator, const Work& work) const = 0;
-  virtual std::optional<Price> transfer(RankId from, RankId to, std::uint64_t bytes) const = 0;
+  virtual std::optional<Cost> collective(const Communicator& communicator, const Work& work) const = 0;
+  virtual std::optional<Cost> transfer(RankId from, RankId to, std::uint64_t bytes) const = 0;
+  // The resources of a rank, by kind, as many for every rank: two ranks of one number share one. Empty: nothing is
+  // ever in anybody's way.
+  virtual std::vector<std::uint32_t> resources(RankId rank) const = 0;
 };
 
 struct Timing {

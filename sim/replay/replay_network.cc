@@ -1,0 +1,109 @@
+// What is under way at the same time shares links, max-min fair.
+//
+// The network's clock only moves when no rank can go on by itself: then everything that will ever start before its next
+// event has been handed to it, since ranks go on only by its events, and never before these. So what it does is exact,
+// though ranks are visited in any order and run ahead of each other.
+#include <algorithm>
+
+#include "sim/replay/replay_engine.h"
+
+namespace ddx::sim {
+namespace {
+
+// A flow's rate is the progress of its operation: this much when it is alone. A resource then offers a thousand of it
+// in thousandths of itself.
+constexpr std::uint64_t kAlone = 1'000'000;
+constexpr std::uint64_t kPermille = 1000;
+
+}  // namespace
+
+void ReplayEngine::send_off(const Transit& transit, Picos start) {
+  std::uint32_t at = 0;
+  if (free_transits_.empty()) {
+    at = static_cast<std::uint32_t>(transits_.size());
+    transits_.push_back(transit);
+  } else {
+    at = free_transits_.back();
+    free_transits_.pop_back();
+    transits_[at] = transit;
+  }
+  departures_.push({start, at});
+}
+
+bool ReplayEngine::advance_network() {
+  if (!flows_ && departures_.empty()) return false;
+  if (!flows_) flows_.emplace(std::vector<std::uint64_t>(folding_.resources, kAlone * kPermille));
+  const auto finish = flows_->next_finish();
+  if (!finish && departures_.empty()) return false;
+  if (!departures_.empty() && (!finish || departures_.top().time <= *finish)) {
+    const Picos now = departures_.top().time;
+    while (!departures_.empty() && departures_.top().time == now) {
+      const std::uint32_t transit = departures_.top().transit;
+      departures_.pop();
+      enter_network(transit, now);
+    }
+    return true;
+  }
+  finished_.clear();
+  flows_->take_finished(*finish, finished_);
+  for (const FlowSet::FlowId flow : finished_) {
+    const std::uint32_t transit = transit_of_flow_[flow];
+    free_transits_.push_back(transit);
+    arrive_from_network(transits_[transit], *finish + transits_[transit].cost->price.latency);
+  }
+  return true;
+}
+
+// Of one class's ranks: how much of one resource all its ranks together take.
+void ReplayEngine::add_uses(std::uint32_t rank, const std::vector<ResourceUse>& uses) {
+  const std::size_t kinds = folding_.resource.size() / ranks_.size();
+  for (const ResourceUse& use : uses) {
+    const std::size_t row = rank * kinds + use.kind;
+    if (use.permille > 0) link_uses_.push_back({folding_.resource[row], folding_.resource_weight[row] * use.permille});
+  }
+}
+
+void ReplayEngine::enter_network(std::uint32_t at, Picos now) {
+  const Transit& transit = transits_[at];
+  if (transit.cost->price.transfer == 0) {
+    free_transits_.push_back(at);
+    arrive_from_network(transit, now + transit.cost->price.latency);
+    return;
+  }
+  link_uses_.clear();
+  if (transit.pair) {
+    const Pair& pair = channels_[transit.at].pairs.at(transit.number);
+    add_uses(pair.send.rank, transit.cost->uses);
+    add_uses(pair.recv.rank, transit.cost->receiver_uses);
+  } else {
+    for (const OpRef call : comms_[transit.at].instances.at(transit.number - 1).arrived) {
+      add_uses(call.rank, transit.cost->uses);
+    }
+  }
+  std::sort(link_uses_.begin(), link_uses_.end(), [](const LinkUse& a, const LinkUse& b) { return a.link < b.link; });
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < link_uses_.size(); ++i) {
+    if (kept > 0 && link_uses_[kept - 1].link == link_uses_[i].link) {
+      link_uses_[kept - 1].weight += link_uses_[i].weight;
+    } else {
+      link_uses_[kept++] = link_uses_[i];
+    }
+  }
+  link_uses_.resize(kept);
+  const Amount amount = rate_of(kAlone) * static_cast<std::uint64_t>(transit.cost->price.transfer);
+  const FlowSet::FlowId flow = flows_->add(now, amount, link_uses_, kAlone);
+  if (transit_of_flow_.size() <= flow) transit_of_flow_.resize(flow + std::size_t{1});
+  transit_of_flow_[flow] = at;
+}
+
+void ReplayEngine::arrive_from_network(const Transit& transit, Picos end) {
+  // Copied: what completes may send off others, which may take its place.
+  const Transit done = transit;
+  if (done.pair) {
+    complete_pair({done.at, done.number}, end, end);
+  } else {
+    complete_instance(done.at, static_cast<std::uint32_t>(done.number), end);
+  }
+}
+
+}  // namespace ddx::sim
