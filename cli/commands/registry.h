@@ -27,5 +27,6 @@ Command info_command();
 Command explain_command();
 Command convert_command();
 Command sim_command();
+Command predict_command();
 
 }  // namespace ddx::cli

@@ -22,6 +22,14 @@ enum class GpuArch : std::uint8_t { none, volta, ampere, hopper, blackwell, cdna
 // Whose collectives run: decides the algorithms and how one is chosen.
 enum class Library : std::uint8_t { nccl, gloo, mpi };
 
+// How the GPUs of a node hang together. `switched`: any pair at the full rate; `mesh`: one link from each to each
+// other, so that fewer ranks have fewer links; `cube_mesh`: the eight GPUs of a DGX-1; `pcie`: through the host.
+enum class Wiring : std::uint8_t { switched, mesh, cube_mesh, pcie };
+
+// What the NICs speak: decides what a message costs beyond its bytes. `efa1`: the first generation (P4d), which lacks
+// GPU-initiated sends; `tcpx`, `tcpxo`: GPUDirect over TCP; `tcp`: through the kernel.
+enum class Fabric : std::uint8_t { infiniband, roce, efa1, efa, tcpx, tcpxo, tcp };
+
 struct Gpu {
   std::string name;  // "H100"; empty: none
   GpuArch arch = GpuArch::none;
@@ -40,10 +48,13 @@ struct Cluster {
   // A flat network: every rank has one port of `network` to one switch that never holds it up; nodes do not matter.
   bool flat = false;
 
-  LinkSpec local;                  // of one rank to the others of its node (NVLink, PCIe, memory)
+  LinkSpec local;  // of one rank to the others of its node (NVLink, PCIe, memory)
+  Wiring wiring = Wiring::switched;
   bool nvls = false;               // NVSwitch reduces in the network
   std::uint32_t domain_nodes = 1;  // nodes in one NVLink domain (GB200 NVL72: 18); local holds within it
   LinkSpec network;                // one NIC, or one port where flat
+  Fabric fabric = Fabric::infiniband;
+  bool sharp = false;  // the network's switches reduce
   std::uint32_t nics_per_node = 1;
   bool rails = true;                 // NIC i of every node is on rail i
   std::uint32_t nodes_per_leaf = 0;  // 0: one switch holds all nodes

@@ -1,0 +1,35 @@
+// Published hardware: what one GPU model brings along, by name.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "sim/cluster/cluster.h"
+
+namespace ddx::sim {
+
+struct GpuModel {
+  std::string_view name;  // "H100"
+  GpuArch arch = GpuArch::none;
+  double bf16_tflops = 0;  // dense peak; 0: has none
+  double memory_gbps = 0;  // GB/s
+  double local_gbps = 0;   // to its node, GB/s in one direction
+  Wiring wiring = Wiring::switched;
+  bool nvls = false;
+  double nic_gbps = 0;  // GB/s, one NIC a GPU: what its reference node is sold with
+};
+
+std::span<const GpuModel> gpu_models();
+
+// The model that `text` names, however it is decorated ("H100-SXM5-80GB", "NVIDIA GB200"): the longest of the known
+// names that stands in it. nullptr where none does.
+const GpuModel* find_gpu_model(std::string_view text);
+
+Gpu gpu_of(const GpuModel& model);
+
+// One way from GPU memory to GPU memory over such a link.
+Picos local_latency(Wiring wiring);
+Picos network_latency(Fabric fabric);
+
+}  // namespace ddx::sim

@@ -1,0 +1,258 @@
+#include "sim/collectives/nccl_time.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/check.h"
+
+namespace ddx::sim {
+namespace {
+
+constexpr double kMebi = 1 << 20;
+constexpr double kLl128Most = 32;    // MiB: where a ring of few channels turns to Simple
+constexpr double kNoLimit = 1e9;     // GB/s
+constexpr double kDomainKnee = 512;  // MiB
+constexpr double kMeshCap = .85;     // of a mesh's links, over several nodes, where every NIC has a ring of its own
+// GB/s of a GPU's link to its host, which a NIC elsewhere than beside it goes through: PCIe 3, 4, 5 x16 as NCCL gets
+// it.
+constexpr PerArch kHostLink{12, 24, 48, 48, 48};
+
+double mebis(const NcclCall& call) { return static_cast<double>(call.work.bytes) / kMebi; }
+
+// Bytes over the bus's rate in GB/s, in us.
+double transfer(const NcclCall& call, double bus) {
+  return static_cast<double>(call.work.bytes) * bus_factor(call.work.kind, call.shape.ranks) / (bus * 1e3);
+}
+
+// Linear up to the knee, where it is 1; then a power.
+double fill(double mebis, double knee, double power) {
+  const double x = mebis / knee;
+  return x < 1 ? x : std::pow(x, power);
+}
+
+bool is_rooted_ring(OpKind kind) { return kind == OpKind::broadcast || kind == OpKind::reduce; }
+
+double ring_fill(const NcclCall& call, const NcclTimes& times, double at_two_ranks) {
+  const double kind = is_rooted_ring(call.work.kind) ? times.rooted_fill : 1;
+  return kind * at_two_ranks * std::pow(call.shape.ranks - 1, times.ring_ranks_power) *
+         fill(mebis(call), 1, times.ring_power);
+}
+
+double local_ring_bus(const NcclCall& call, const NcclTimes& times) {
+  return call.inner_ring * times.ring_share.at(call.arch);
+}
+
+NcclMicros local_ring(const NcclCall& call, const NcclTimes& times) {
+  const double steps = (call.work.kind == OpKind::all_reduce ? 2. : 1.) * (call.shape.ranks - 1);
+  const double loop = is_rooted_ring(call.work.kind) ? 0 : times.ring_loop.at(call.arch) / steps;
+  double moving =
+      transfer(call, local_ring_bus(call, times)) * (1 + loop) + ring_fill(call, times, times.ring_fill.at(call.arch));
+  if (call.forced.channels) {
+    const double channel = mebis(call) > kLl128Most ? times.channel_simple : times.channel_ll128;
+    moving = std::max(moving, transfer(call, channel * std::max(1U, *call.forced.channels)));
+  }
+  return {times.launch.at(call.arch), moving};
+}
+
+NcclMicros local_nvls(const NcclCall& call, const NcclTimes& times) {
+  const double share = times.nvls_share.at(call.arch) * (1 - times.nvls_heads / call.shape.ranks);
+  const double bus =
+      std::min(share * bus_factor(call.work.kind, call.shape.ranks), times.nvls_cap.at(call.arch)) * call.local_rate;
+  return {times.launch.at(call.arch),
+          transfer(call, bus) + times.nvls_fill.at(call.arch) * fill(mebis(call), 1, times.nvls_power)};
+}
+
+NcclMicros local_tree(const NcclCall& call, const NcclTimes& times) {
+  return {times.launch.at(call.arch), transfer(call, local_ring_bus(call, times) * times.tree_share) +
+                                          times.tree_fill * fill(mebis(call), 1, times.ring_power)};
+}
+
+// GB/s that the ranks of one node get out of it, where the NICs reach `share` of their rate.
+double node_rate(const NcclCall& call, const PerFabric& share) {
+  return std::min(call.line_rate * share.at(call.fabric), call.shape.per_node * kHostLink.at(call.arch));
+}
+
+// Of the links within nodes, where rings go through several.
+double inner_ring_bus(const NcclCall& call, const NcclTimes& times) {
+  if (call.shape.per_node == 1) return kNoLimit;
+  return call.wiring == Wiring::mesh ? call.local_rate * kMeshCap : local_ring_bus(call, times);
+}
+
+// Bus bandwidth of an all_reduce over several nodes. Between two, a tree sends every byte once each way; among more,
+// its inner nodes send and receive twice.
+double between_bus(const NcclCall& call, const NcclTimes& times) {
+  const double node = node_rate(call, times.nic_share);
+  const double factor = bus_factor(OpKind::all_reduce, call.shape.ranks);
+  const double tree = call.shape.nodes == 2 ? node * factor : node;
+  if (call.graphs.nvls.channels >= 2 && call.forced.nvls) {
+    const double bus = std::min(tree, times.between_cap.at(call.arch) * call.local_rate);
+    const bool best = call.forced.algorithm == NcclAlgorithm::nvls_tree || call.shape.nodes == 2;
+    return best ? bus : bus * times.unforced_share;
+  }
+  if (call.shape.per_node == 1) return tree;
+  const double trees = std::min(tree, call.inner_trees / 2 * factor);
+  const double ring = std::min(node, inner_ring_bus(call, times));
+  return call.forced.algorithm == NcclAlgorithm::tree ? trees : std::max(ring, trees);
+}
+
+NcclMicros between_all_reduce(const NcclCall& call, const NcclTimes& times) {
+  const double depth = std::log2(call.shape.nodes);
+  const double wait = times.launch.at(call.arch) + 2 * depth * times.hop.at(call.fabric);
+  double moving = transfer(call, between_bus(call, times));
+  if (call.domains) {
+    moving += times.nvls_fill.at(call.arch) * fill(mebis(call), 1, times.nvls_power);
+    return {wait, moving + depth * times.domain_fill * fill(mebis(call), kDomainKnee, times.net_power)};
+  }
+  const auto fabric = static_cast<Fabric>(call.fabric);
+  const bool slow = fabric == Fabric::efa1 || fabric == Fabric::tcpxo || fabric == Fabric::tcp;
+  const double filling =
+      slow ? fill(mebis(call), times.slow_knee, times.slow_power) : fill(mebis(call), 1, times.net_power);
+  return {wait, moving + depth * times.net_fill.at(call.fabric) * filling};
+}
+
+NcclMicros between_ring(const NcclCall& call, const NcclTimes& times) {
+  const bool reduces_all = call.work.kind == OpKind::all_reduce;
+  const double wait =
+      times.launch.at(call.arch) + (reduces_all ? 2. : 1.) * (call.shape.nodes - 1) * times.hop.at(call.fabric);
+  const double node = node_rate(call, reduces_all ? times.nic_share : times.ring_nic_share);
+  return {wait,
+          transfer(call, std::min(node, inner_ring_bus(call, times))) + ring_fill(call, times, times.ring_net_fill)};
+}
+
+// all_to_all, gather, scatter, send: grouped sends.
+NcclMicros grouped_sends(const NcclCall& call, const NcclTimes& times) {
+  const bool all = call.work.kind == OpKind::all_to_all;
+  double rate = inner_ring_bus(call, times) * times.p2p_share;
+  double wait = times.launch.at(call.arch) + (all ? times.p2p_launch : 0);
+  if (call.shape.nodes > 1) {
+    wait += times.hop.at(call.fabric);
+    // Of an all_to_all each rank has its part of the node's NICs; a single sender or root has the NIC beside it.
+    rate = std::min(rate, node_rate(call, times.ring_nic_share) / call.shape.per_node);
+  }
+  return {wait, transfer(call, rate) + (all ? ring_fill(call, times, times.ring_fill.at(call.arch)) : 0)};
+}
+
+NcclMicros unbounded(const NcclCall& call, const NcclTimes& times) {
+  if (!call.choice) return grouped_sends(call, times);
+  if (call.shape.nodes > 1) {
+    const bool ring = call.work.kind != OpKind::all_reduce || call.forced.algorithm == NcclAlgorithm::ring;
+    return ring ? between_ring(call, times) : between_all_reduce(call, times);
+  }
+  if (call.choice->algorithm == NcclAlgorithm::nvls) return local_nvls(call, times);
+  return call.choice->algorithm == NcclAlgorithm::tree ? local_tree(call, times) : local_ring(call, times);
+}
+
+Picos to_picos(double micros) {
+  const double picos = micros * 1e6;
+  return picos >= static_cast<double>(kForever) ? kForever : static_cast<Picos>(std::llround(picos));
+}
+
+Work priced(const Work& work) {
+  Work result = work;
+  if (work.kind == OpKind::barrier) {
+    result.kind = OpKind::all_reduce;
+    result.bytes = 4;
+  }
+  if (work.kind == OpKind::recv) result.kind = OpKind::send;
+  return result;
+}
+
+// Shares of the bytes that one rank must send (or receive) within its node, and one node to the others.
+struct Share {
+  double rank = 0;
+  double node = 0;
+};
+
+Share least_share(const Work& work, const NcclShape& shape, bool reduces_inside) {
+  const double n = shape.ranks;
+  const double nodes = shape.nodes;
+  const double others = (n - 1) / n;
+  const double other_nodes = (nodes - 1) / nodes;
+  switch (work.kind) {
+    case OpKind::all_reduce: return {(reduces_inside ? 1 : 2) * others, 2 * other_nodes};
+    case OpKind::all_gather:
+    case OpKind::reduce_scatter: return {others, other_nodes};
+    case OpKind::all_to_all: return {others, shape.per_node * other_nodes};
+    case OpKind::gather:
+    case OpKind::scatter: return {others, other_nodes};
+    default: return {1, nodes > 1 ? 1. : 0.};
+  }
+}
+
+}  // namespace
+
+double bus_factor(OpKind kind, std::uint32_t ranks) {
+  const double others = ranks < 2 ? 0 : (double{1} * ranks - 1) / ranks;
+  switch (kind) {
+    case OpKind::all_reduce: return 2 * others;
+    case OpKind::all_gather:
+    case OpKind::reduce_scatter:
+    case OpKind::all_to_all:
+    case OpKind::gather:
+    case OpKind::scatter: return others;
+    default: return 1;
+  }
+}
+
+namespace {
+
+double bound_micros(const Cluster& cluster, const NcclShape& shape, const Work& work) {
+  if (shape.ranks < 2) return 0;
+  const Share share = least_share(work, shape, cluster.nvls);
+  const double bytes = static_cast<double>(work.bytes);
+  if (shape.nodes == 1) return bytes * share.rank / static_cast<double>(cluster.local.bytes_per_second) * 1e6;
+  return bytes * share.node / (node_line_rate(cluster, shape) * 1e3) * (cluster.sharp ? .5 : 1);
+}
+
+}  // namespace
+
+Picos nccl_port_bound(const Cluster& cluster, const Placement& placement, const Work& work) {
+  return to_picos(bound_micros(cluster, nccl_shape(cluster, placement), priced(work)));
+}
+
+NcclCall nccl_call(const Cluster& cluster, const Placement& placement, const Work& work, const NcclForced& forced) {
+  DDX_CHECK(cluster.gpu.arch != GpuArch::none && !cluster.flat);
+  NcclCall call;
+  call.work = priced(work);
+  call.forced = forced;
+  call.shape = nccl_shape(cluster, placement);
+  if (const auto choice = nccl_choice(cluster, placement, call.work, forced)) call.choice = choice;
+  call.graphs = nccl_graphs(cluster, call.shape);
+  call.arch = static_cast<std::size_t>(cluster.gpu.arch) - 1;
+  call.fabric = static_cast<std::size_t>(cluster.fabric);
+  call.wiring = cluster.wiring;
+  call.domains = cluster.domain_nodes > 1;
+  call.local_rate = static_cast<double>(cluster.local.bytes_per_second) / 1e9;
+  call.line_rate = node_line_rate(cluster, call.shape);
+  const NcclShape one{call.shape.per_node, 1, call.shape.per_node};
+  const NcclGraph ring = nccl_graphs(cluster, one).ring;
+  call.inner_ring = ring.channels * ring.intra;
+  call.inner_trees = call.graphs.tree.channels * nccl_tree_channel(nccl_row(cluster.gpu.arch), call.shape.nodes);
+  call.bound = bound_micros(cluster, call.shape, call.work);
+  return call;
+}
+
+NcclMicros nccl_micros(const NcclCall& call, const NcclTimes& times) {
+  if (call.shape.ranks < 2) return {times.launch.at(call.arch), 0};
+  NcclMicros time = unbounded(call, times);
+  if (static_cast<Fabric>(call.fabric) == Fabric::tcpx && call.shape.nodes > 1) {
+    // Its messages are long on the way, and what follows is sent meanwhile.
+    time.moving = std::hypot(time.wait, time.moving) - time.wait;
+  }
+  time.moving = std::max(time.moving, call.bound - time.wait);
+  return time;
+}
+
+Price nccl_price(const Cluster& cluster, const Placement& placement, const Work& work, const NcclForced& forced) {
+  const NcclCall call = nccl_call(cluster, placement, work, forced);
+  const NcclMicros time = nccl_micros(call, nccl_times());
+  Price price;
+  price.latency = to_picos(time.wait);
+  price.transfer = to_picos(time.moving);
+  if (call.shape.ranks < 2) return price;
+  price.algorithm = call.choice ? name_of(call.choice->algorithm) : "P2P";
+  price.protocol = call.choice ? name_of(call.choice->protocol) : "Simple";
+  return price;
+}
+
+}  // namespace ddx::sim

@@ -1,0 +1,102 @@
+// What a collective of NCCL (or RCCL) takes, when nothing else is under way:
+//
+//     t(S) = launch + hops + S f / bus + E phi(S)
+//
+// f: bus factor of the kind (all_reduce 2 (n-1)/n). bus: what the links carry in the long run. phi: the filling of the
+// pipeline, which grows linearly up to a knee and with a small power of S beyond it; so this is a + (S/B)(1 + (S0/S)^g)
+// with g = 1 - power, in a form that also holds below the knee. The constants are fitted to published measurements
+// (sim/calibrate, docs/accuracy.md), by generation of GPU and kind of network, never by run.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <optional>
+
+#include "sim/cluster/cluster.h"
+#include "sim/collectives/nccl_choice.h"
+#include "sim/collectives/nccl_graph.h"
+#include "sim/collectives/work.h"
+
+namespace ddx::sim {
+
+constexpr std::size_t kTimedArchs = 5;    // volta, ampere, hopper, blackwell, cdna3
+constexpr std::size_t kTimedFabrics = 7;  // as Fabric has them
+
+using PerArch = std::array<double, kTimedArchs>;
+using PerFabric = std::array<double, kTimedFabrics>;
+
+struct NcclTimes {
+  // Within one node, or one NVLink domain.
+  PerArch launch{};      // us, of the smallest call
+  PerArch ring_share{};  // bus bandwidth over what NCCL's graph says
+  PerArch ring_loop{};   // further steps that each loop of a ring costs
+  PerArch ring_fill{};   // us at 1 MiB of a ring of two ranks; grows with (n-1)^ring_ranks_power
+  double ring_ranks_power = 1;
+  double ring_power = 0;   // of the size
+  double rooted_fill = 1;  // of a broadcast's or reduce's, over an all_reduce's
+  PerArch nvls_share{};    // bytes of an all_reduce a second, over the rate of the local link, of many ranks
+  double nvls_heads = 0;   // that share is (1 - nvls_heads/n) of it
+  PerArch nvls_cap{};      // bus bandwidth over the rate of the local link, at most
+  PerArch nvls_fill{};     // us at 1 MiB
+  double nvls_power = 0;
+  double tree_share = 1;      // bus bandwidth of a tree in one node over a ring's
+  double tree_fill = 0;       // us at 1 MiB
+  double p2p_launch = 0;      // us more, of an all_to_all
+  double p2p_share = 1;       // bus bandwidth of all_to_all and sends over a ring's
+  double channel_simple = 0;  // GB/s of one channel's ring, above 32 MiB
+  double channel_ll128 = 0;   // and up to there
+
+  // Between nodes.
+  PerFabric nic_share{};       // of the NICs' line rate, in an all_reduce
+  PerFabric ring_nic_share{};  // and in rings of other kinds
+  PerFabric hop{};             // us, one way
+  PerFabric net_fill{};        // us at the knee, of an all_reduce over two nodes; grows with log2 of the nodes
+  double net_power = 0;
+  double slow_knee = 0;  // MiB: of the networks that lag (EFA's first generation, TCPXO); 1 MiB elsewhere
+  double slow_power = 0;
+  PerArch between_cap{};      // bus bandwidth of an all_reduce over several nodes, over the local link's rate, at most
+  double unforced_share = 1;  // of NVLSTree's bus bandwidth: what NCCL gets where it chooses, over more than two nodes
+  double ring_net_fill = 0;   // us at 1 MiB of a ring over several nodes, as ring_fill
+  double domain_fill = 0;     // us at 512 MiB, for each doubling of NVLink domains of several nodes
+};
+
+// The fitted ones. A test fits them again.
+const NcclTimes& nccl_times();
+
+// A call as the formulas need it; what does not depend on the fitted constants is worked out once.
+struct NcclCall {
+  Work work;  // a barrier is an all_reduce of a few bytes, a receive a send
+  NcclForced forced;
+  NcclShape shape;
+  std::optional<NcclCandidate> choice;  // nullopt: grouped sends
+  NcclGraphs graphs;
+  std::size_t arch = 0;  // into PerArch
+  std::size_t fabric = 0;
+  Wiring wiring = Wiring::switched;
+  bool domains = false;    // NVLink domains of several nodes
+  double local_rate = 0;   // GB/s
+  double line_rate = 0;    // GB/s, of the NICs of one node
+  double inner_ring = 0;   // GB/s: the bus of NCCL's ring within one node
+  double inner_trees = 0;  // GB/s: what trees between nodes may carry
+  double bound = 0;        // us: nccl_port_bound()
+};
+NcclCall nccl_call(const Cluster& cluster, const Placement& placement, const Work& work, const NcclForced& forced = {});
+
+struct NcclMicros {
+  double wait = 0;  // what does not depend on the size
+  double moving = 0;
+  double total() const { return wait + moving; }
+};
+NcclMicros nccl_micros(const NcclCall& call, const NcclTimes& times);
+
+// Any kind of operation: gather, scatter, all_to_all and sends are grouped sends; a barrier is an all_reduce of a few
+// bytes. Never below what the stated links can carry. The cluster must have GPUs and must not be flat.
+Price nccl_price(const Cluster& cluster, const Placement& placement, const Work& work, const NcclForced& forced = {});
+
+// The least time in which the stated links carry what the operation must move.
+Picos nccl_port_bound(const Cluster& cluster, const Placement& placement, const Work& work);
+
+// What nccl-tests multiplies bytes over time by to get the bus bandwidth of a kind, among `ranks`.
+double bus_factor(OpKind kind, std::uint32_t ranks);
+
+}  // namespace ddx::sim

@@ -1,0 +1,30 @@
+// ddx_accuracy               writes docs/accuracy.md
+// ddx_accuracy --constants   fits the calibrating runs again and writes sim/collectives/nccl_times.cc
+#include <exception>
+#include <iostream>
+#include <string_view>
+
+#include "tests/accuracy/validation.h"
+
+int main(int argc, char** argv) {
+  try {
+    using namespace ddx::sim;
+    const std::vector<ValidationRun> runs = validation_runs();
+    if (argc < 2) {
+      std::cout << accuracy_page(runs);
+      return 0;
+    }
+    if (argc > 2 || std::string_view(argv[1]) != "--constants") {
+      std::cerr << "usage: ddx_accuracy [--constants]\n";
+      return 2;
+    }
+    std::vector<const ValidationRun*> calibrating;
+    for (const ValidationRun& run : runs) {
+      if (run.calibrates) calibrating.push_back(&run);
+    }
+    std::cout << times_source(fit_runs(calibrating));
+  } catch (const std::exception& error) {
+    std::cerr << "ddx_accuracy: " << error.what() << '\n';
+    return 1;
+  }
+}
