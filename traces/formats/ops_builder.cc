@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "base/error.h"
 #include "base/hash.h"
+#include "traces/formats/member_positions.h"
 #include "traces/formats/ops_statements.h"
 
 namespace ddx::formats {
@@ -177,47 +178,6 @@ std::size_t hash_of(const std::vector<Op>& rows, const std::vector<Loop>& loops)
   return hash.value();
 }
 
-// Positions of ranks in communicators, sorted for search on first use.
-class Positions {
- public:
-  explicit Positions(const Trace& trace) : trace_(trace) {}
-  std::optional<std::uint32_t> find(CommId comm, std::int64_t rank);
-
- private:
-  struct Index {
-    bool known = false;
-    bool identity = true;
-    std::vector<std::pair<std::int32_t, std::uint32_t>> by_rank;
-  };
-  const Trace& trace_;
-  std::vector<Index> index_;
-};
-
-std::optional<std::uint32_t> Positions::find(CommId comm, std::int64_t rank) {
-  if (index_.size() <= comm.value) index_.resize(trace_.communicators().size());
-  Index& index = index_[comm.value];
-  const auto& members = trace_.communicator(comm).members;
-  if (!index.known) {
-    index.known = true;
-    for (std::size_t i = 0; i < members.size() && index.identity; ++i) {
-      index.identity = members[i].value == static_cast<std::int32_t>(i);
-    }
-    for (std::size_t i = 0; i < members.size() && !index.identity; ++i) {
-      index.by_rank.emplace_back(members[i].value, static_cast<std::uint32_t>(i));
-    }
-    std::sort(index.by_rank.begin(), index.by_rank.end());
-  }
-  if (index.identity) {
-    return rank >= 0 && rank < static_cast<std::int64_t>(members.size())
-               ? std::optional(static_cast<std::uint32_t>(rank))
-               : std::nullopt;
-  }
-  const auto at = std::lower_bound(index.by_rank.begin(), index.by_rank.end(), std::pair(rank, 0U),
-                                   [](const auto& a, const auto& b) { return a.first < b.first; });
-  if (at == index.by_rank.end() || at->first != rank) return std::nullopt;
-  return at->second;
-}
-
 // Builds one class after the other into `out`.
 class Builder {
  public:
@@ -270,7 +230,7 @@ class Builder {
   Evidence& out_;
   Trace& trace_;
   OpsBudget& budget_;
-  Positions positions_;
+  MemberPositions positions_;
   OpsPlace place_;
   std::uint32_t rank_ = 0;  // one of the class, for errors
   std::uint64_t strangers_ = 0;

@@ -2,6 +2,7 @@
 #include "traces/formats/importer.h"
 #include "traces/formats/log.h"
 #include "traces/formats/nccl_ras.h"
+#include "traces/formats/op_table.h"
 #include "traces/formats/ops.h"
 #include "traces/formats/tables.h"
 
@@ -14,6 +15,7 @@ const std::vector<Importer>& importers() {
       flight_recorder_json_importer(),
       ops_importer(),
       nccl_ras_json_importer(),
+      op_table_importer(),
       address_table_importer(),
       env_table_importer(),
       launch_file_importer(),

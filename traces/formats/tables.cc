@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "traces/formats/csv.h"
 #include "traces/formats/log_scan.h"
 #include "traces/formats/log_sniff.h"
 
@@ -12,71 +13,7 @@ namespace ddx::formats {
 namespace {
 
 constexpr std::string_view kDescribesLaunch = "describes the launch, which this version does not judge";
-constexpr std::size_t kMaxColumns = 1024;
-constexpr std::size_t kMaxRow = 64 * 1024;
 constexpr std::size_t kMaxScript = 32 * 1024;
-
-std::string_view file_name(const std::string& path) {
-  const std::size_t slash = path.find_last_of('/');
-  return std::string_view(path).substr(slash == std::string::npos ? 0 : slash + 1);
-}
-
-bool has_extension(const std::string& path, std::initializer_list<std::string_view> extensions) {
-  const std::string name = lower(file_name(path));
-  return std::any_of(extensions.begin(), extensions.end(), [&](std::string_view e) { return name.ends_with(e); });
-}
-
-std::string_view take_line(std::string_view& rest) {
-  const std::size_t end = rest.find('\n');
-  std::string_view line = rest.substr(0, end);
-  rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
-  if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
-  return line;
-}
-
-// The cells of one row of CSV: quoted ones may hold commas and doubled quotes, but no line breaks.
-std::vector<std::string> cells_of(std::string_view row) {
-  std::vector<std::string> cells(1);
-  bool quoted = false;
-  for (std::size_t i = 0; i < row.size(); ++i) {
-    const char c = row[i];
-    if (quoted) {
-      if (c != '"') {
-        cells.back() += c;
-      } else if (i + 1 < row.size() && row[i + 1] == '"') {
-        cells.back() += '"';
-        ++i;
-      } else {
-        quoted = false;
-      }
-    } else if (c == '"') {
-      quoted = true;
-    } else if (c == ',') {
-      if (cells.size() == kMaxColumns) return cells;
-      cells.emplace_back();
-    } else {
-      cells.back() += c;
-    }
-  }
-  for (std::string& cell : cells) cell = std::string(trimmed(cell));
-  return cells;
-}
-
-std::vector<std::string> header_of(std::string_view text) {
-  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
-  const std::string_view row = take_line(text);
-  return row.size() > kMaxRow ? std::vector<std::string>() : cells_of(row);
-}
-
-std::optional<std::size_t> column(const std::vector<std::string>& header,
-                                  std::initializer_list<std::string_view> names) {
-  for (std::string_view name : names) {
-    for (std::size_t i = 0; i < header.size(); ++i) {
-      if (lower(header[i]) == name) return i;
-    }
-  }
-  return std::nullopt;
-}
 
 // ---- address tables -------------------------------------------------------------------------------------------------
 
@@ -123,7 +60,7 @@ void read_addresses(const Source& source, const ImportOptions& options, Evidence
   for (std::uint64_t line = 2; !rest.empty(); ++line) {
     const std::string_view row = take_line(rest);
     if (trimmed(row).empty()) continue;
-    if (out.events.size() >= options.max_events_per_file || row.size() > kMaxRow) {
+    if (out.events.size() >= options.max_events_per_file || row.size() > kMaxCsvRow) {
       out.diagnostics.count("table.too_long", DiagnosticSeverity::data_loss,
                             source.path + ":" + std::to_string(line) + ": more rows, or a longer one, than ddx keeps");
       continue;
