@@ -22,6 +22,7 @@ THIRD_PARTIES = [
     (re.compile(r"fmt/"), "fmt"),
     (re.compile(r"simdjson\.h$"), "simdjson"),
     (re.compile(r"nlohmann/"), "nlohmann_json"),
+    (re.compile(r"zlib\.h$"), "zlib"),
     (re.compile(r"CLI/"), "CLI11"),
     (re.compile(r"(gtest|gmock)/"), "GoogleTest"),
     (re.compile(r"benchmark/"), "Google Benchmark"),

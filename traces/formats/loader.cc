@@ -13,7 +13,9 @@
 #include "base/error.h"
 #include "traces/formats/file_bytes.h"
 #include "traces/formats/file_walk.h"
+#include "traces/formats/gzip.h"
 #include "traces/formats/rank_of_path.h"
+#include "traces/formats/record_builder.h"
 
 namespace ddx::formats {
 namespace {
@@ -28,7 +30,7 @@ std::string_view packer_of(std::string_view head) {
     std::string_view bytes;
     std::string_view name;
   };
-  static constexpr std::array<Magic, 6> kMagic{{{0, "\x1f\x8b", "gzip"},
+  static constexpr std::array<Magic, 6> kMagic{{{0, "\x1f\x8b", "gzip"},  // within gzip
                                                 {0, "\x28\xb5\x2f\xfd", "zstd"},
                                                 {0, "\xfd\x37zXZ", "xz"},
                                                 {0, "BZh", "bzip2"},
@@ -86,24 +88,59 @@ void set_aside(Evidence& evidence, std::string note, std::string_view name, Diag
   input.note = std::move(note);
 }
 
+std::string without_gz(const std::string& path) {
+  return path.size() > 3 && path.ends_with(".gz") ? path.substr(0, path.size() - 3) : path;
+}
+
+// False: nothing is left to read.
+bool tell_of_unpacking(Evidence& evidence, const Unpacked& unpacked) {
+  if (unpacked.end == Unpacked::End::whole) return true;
+  if (unpacked.end == Unpacked::End::too_big) {
+    set_aside(evidence,
+              "compressed (gzip) to a size that traces do not have: if it is not made to harm, unpack it first",
+              "load.compressed_file", DiagnosticSeverity::data_loss);
+    return false;
+  }
+  const bool cut = unpacked.end == Unpacked::End::cut;
+  const std::string where =
+      (cut ? "compressed (gzip), cut at byte " : "compressed (gzip), damaged at byte ") + std::to_string(unpacked.at);
+  if (unpacked.bytes.empty()) {
+    set_aside(evidence, where + ": nothing of it can be unpacked", "load.compressed_file",
+              DiagnosticSeverity::data_loss);
+    return false;
+  }
+  evidence.diagnostics.count(cut ? "load.gzip_cut" : "load.gzip_damaged", DiagnosticSeverity::data_loss,
+                             evidence.inputs.front().path + ": " + where + ": what follows is missing");
+  return true;
+}
+
 // Reads into `evidence`, which holds this file's Input alone.
 void read_into(Evidence& evidence, const LoadOptions& options) {
   Input& input = evidence.inputs.front();
   const FileBytes file(input.path);
-  const std::string_view bytes = file.view();
+  std::string_view bytes = file.view();
+  Unpacked unpacked;
+  const bool packed = is_gzip(bytes);
+  if (packed) {
+    unpacked = gunzip(bytes);
+    bytes = unpacked.bytes;
+    if (!tell_of_unpacking(evidence, unpacked)) return;
+  }
   if (bytes.empty()) return set_aside(evidence, "empty file", "load.empty_file", DiagnosticSeverity::notice);
   const std::string_view head = bytes.substr(0, kHead);
   if (const std::string_view packer = packer_of(head); !packer.empty()) {
-    return set_aside(evidence, "compressed (" + std::string(packer) + "): unpack it first", "load.compressed_file",
-                     DiagnosticSeverity::data_loss);
+    const std::string_view within = packed ? ", inside gzip" : "";
+    return set_aside(evidence, "compressed (" + std::string(packer) + std::string(within) + "): unpack it first",
+                     "load.compressed_file", DiagnosticSeverity::data_loss);
   }
   if (const std::string_view encoding = wide_encoding_of(head); !encoding.empty()) {
     return set_aside(evidence, std::string(encoding) + ": convert it to UTF-8 first", "load.wide_text",
                      DiagnosticSeverity::data_loss);
   }
   const std::vector<Importer>& formats = options.formats != nullptr ? *options.formats : importers();
-  const Importer* importer = importer_for(formats, input.path, head);
-  if (importer == nullptr) importer = importer_by_end(formats, input.path, bytes);
+  const std::string path = packed ? without_gz(input.path) : input.path;
+  const Importer* importer = importer_for(formats, path, head);
+  if (importer == nullptr) importer = importer_by_end(formats, path, bytes);
   if (importer == nullptr) {
     return set_aside(evidence, "no format that ddx knows", "load.unknown_file", DiagnosticSeverity::notice);
   }
@@ -262,6 +299,7 @@ Evidence load(const std::vector<std::string>& paths, const LoadOptions& options)
     pool.work();
   }
   pool.rethrow();
+  list_unlisted_groups(evidence.trace);
   tell_idle_pattern(files, options, evidence.diagnostics);
   return evidence;
 }

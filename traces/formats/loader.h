@@ -22,7 +22,9 @@ struct LoadOptions {
 
 // A file that could not be used, or a given path that leads nowhere, becomes an Input with a note, and
 // is counted: "load.unreadable_file" (cannot be opened or read), "load.failed_file" (its reader gave up),
-// "load.unknown_file" (no format fits), "load.compressed_file", "load.empty_file". A file with two names is read once
+// "load.unknown_file" (no format fits), "load.compressed_file", "load.empty_file". Gzip is read like what it holds, a
+// tar within it is not; "load.gzip_cut", "load.gzip_damaged": only its beginning could be unpacked. A file with two
+// names is read once
 // ("load.same_file"). "load.file_cut": a file lost its end while it was read. "load.rank_from_unmatched": the pattern
 // that was given for ranks finds one in no path.
 Evidence load(const std::vector<std::string>& paths, const LoadOptions& options);

@@ -1,6 +1,7 @@
 #include "traces/formats/record_builder.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "traces/formats/ops_text.h"
@@ -12,6 +13,43 @@ constexpr std::size_t kMostSlots = 0xfffe;
 
 bool is_unlisted_world(const Trace& trace, const Communicator& communicator) {
   return communicator.members.empty() && trace.text(communicator.name) == kUnlistedWorld;
+}
+
+bool is_known_program(const RankRecord& record) {
+  return record.whole_program && !record.snapshot && record.rank && record.rank->value >= 0 &&
+         record.rank->value < static_cast<std::int32_t>(kMaxOpsWorld);
+}
+
+bool binds(const RankRecord& record, CommId comm) {
+  return std::find(record.comms.begin(), record.comms.end(), comm) != record.comms.end();
+}
+
+struct UnlistedGroup {
+  CommId comm;
+  std::vector<RankId> ranks;
+};
+
+std::vector<UnlistedGroup> unlisted_groups(const Trace& trace) {
+  std::map<CommId, std::vector<RankId>> users;
+  std::uint32_t world = trace.world_size.value_or(0);
+  for (const RankRecord& record : trace.ranks) {
+    if (!is_known_program(record)) continue;
+    world = std::max(world, static_cast<std::uint32_t>(record.rank->value) + 1);
+    for (const CommId comm : record.comms) {
+      if (trace.communicator(comm).members.empty()) users[comm].push_back(*record.rank);
+    }
+  }
+  std::vector<UnlistedGroup> groups;
+  for (auto& [comm, ranks] : users) {
+    if (is_unlisted_world(trace, trace.communicator(comm))) {
+      ranks.clear();
+      for (std::uint32_t rank = 0; rank < std::min(world, kMaxOpsWorld); ++rank) ranks.emplace_back(std::int64_t{rank});
+    }
+    std::sort(ranks.begin(), ranks.end());
+    ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
+    groups.push_back({comm, std::move(ranks)});
+  }
+  return groups;
 }
 
 }  // namespace
@@ -77,25 +115,23 @@ CommId intern_world(Trace& trace, std::string_view name, std::uint32_t world) {
   return trace.intern(std::move(communicator));
 }
 
-void list_unlisted_worlds(Trace& trace) {
-  std::vector<bool> unlisted(trace.communicators().size(), false);
-  bool any = false;
-  for (std::size_t i = 0; i < unlisted.size(); ++i) {
-    unlisted[i] = is_unlisted_world(trace, trace.communicators()[i]);
-    any = any || unlisted[i];
+void list_unlisted_groups(Trace& trace) {
+  const std::vector<UnlistedGroup> groups = unlisted_groups(trace);
+  if (groups.empty()) return;
+  std::unordered_map<std::uint32_t, CommId> listed;
+  for (const UnlistedGroup& group : groups) {
+    Communicator communicator = trace.communicator(group.comm);
+    communicator.members = group.ranks;
+    if (!communicator.members.empty()) listed.emplace(group.comm.value, trace.intern(std::move(communicator)));
   }
-  if (!any) return;
-  std::uint32_t world = trace.world_size.value_or(0);
-  for (const RankRecord& record : trace.ranks) {
-    const std::int64_t rank = record.rank.value_or(RankId(std::int64_t{-1})).value;
-    if (rank >= 0 && rank < std::int64_t{kMaxOpsWorld}) world = std::max(world, static_cast<std::uint32_t>(rank) + 1);
-  }
-  if (world == 0) return;
-  const CommId listed = intern_world(trace, kUnlistedWorld, std::min(world, kMaxOpsWorld));
+  MemberPositions positions(trace);
   for (RankRecord& record : trace.ranks) {
-    const bool has_it = std::find(record.comms.begin(), record.comms.end(), listed) != record.comms.end();
-    for (CommId& comm : record.comms) {
-      if (comm.value < unlisted.size() && unlisted[comm.value] && !has_it) comm = listed;
+    if (!is_known_program(record)) continue;
+    for (std::size_t slot = 0; slot < record.comms.size(); ++slot) {
+      const auto at = listed.find(record.comms[slot].value);
+      if (at == listed.end() || binds(record, at->second)) continue;
+      record.comms[slot] = at->second;
+      record.comm_rank[slot] = positions.find(at->second, record.rank->value).value_or(RankRecord::kNoPosition);
     }
   }
 }

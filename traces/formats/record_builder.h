@@ -15,7 +15,7 @@
 namespace ddx::formats {
 
 // The group of all ranks, where a file does not say who they are: its positions are ranks, and
-// list_unlisted_worlds() lists it.
+// list_unlisted_groups() lists it.
 constexpr std::string_view kUnlistedWorld = "world";
 
 class RecordBuilder {
@@ -51,8 +51,9 @@ class RecordBuilder {
 // A communicator of all ranks 0..world-1.
 CommId intern_world(Trace& trace, std::string_view name, std::uint32_t world);
 
-// Gives groups that stand for all ranks without a list (kUnlistedWorld) the list 0..n-1: n is the stated size of the
-// world, or else one more than the largest rank of a record. Call it once all files are read.
-void list_unlisted_worlds(Trace& trace);
+// What no single file of whole programs can know: the members of groups without a list. The group of all ranks
+// (kUnlistedWorld) has the ranks 0..n-1, where n is the stated size of the world, or else one more than the largest
+// rank of a record; any other has the ranks that use it. Call it once all files are read.
+void list_unlisted_groups(Trace& trace);
 
 }  // namespace ddx::formats

@@ -150,7 +150,8 @@ TEST(Loader, WhatIsNoEvidenceIsNamed) {
   const Evidence evidence = load_notes({folder.path()});
   EXPECT_THAT(names_of(evidence, folder), ElementsAre("a.bin", "b.gz", "c.log", "d.pt"));
   for (const Input& input : evidence.inputs) EXPECT_EQ(input.format, "unknown") << input.path;
-  EXPECT_THAT(evidence.inputs[1].note, HasSubstr("unpack it first"));
+  EXPECT_THAT(evidence.inputs[1].note, HasSubstr("nothing of it can be unpacked"));
+  EXPECT_THAT(evidence.inputs[3].note, HasSubstr("unpack it first"));
   EXPECT_EQ(evidence.inputs[2].note, "empty file");
   EXPECT_EQ(evidence.diagnostics.count_of("load.unknown_file"), 1U);
   EXPECT_EQ(evidence.diagnostics.count_of("load.compressed_file"), 2U);
