@@ -1,6 +1,7 @@
 #include "traces/formats/flight_recorder.h"
 #include "traces/formats/importer.h"
 #include "traces/formats/log.h"
+#include "traces/formats/megatrace.h"
 #include "traces/formats/nccl_ras.h"
 #include "traces/formats/op_table.h"
 #include "traces/formats/ops.h"
@@ -14,6 +15,7 @@ const std::vector<Importer>& importers() {
       flight_recorder_pickle_importer(),
       flight_recorder_json_importer(),
       ops_importer(),
+      megatrace_importer(),
       nccl_ras_json_importer(),
       op_table_importer(),
       address_table_importer(),
