@@ -11,6 +11,7 @@
 #include "analyzers/liveness/stacks.h"
 #include "analyzers/quality/quality.h"
 #include "analyzers/snapshot_judge.h"
+#include "analyzers/straggler/straggler.h"
 
 namespace ddx::analyzers {
 
@@ -18,6 +19,7 @@ const std::vector<Analyzer>& analyzers() {
   static const std::vector<Analyzer> kAnalyzers{
       {"calls", judge_snapshot},
       {"calls.quality", judge_trace_quality},
+      {"straggler", judge_stragglers},
       {"liveness.process_end", judge_process_ends},
       {"liveness.absence", judge_absence},
       {"liveness.watchdog", judge_watchdog},

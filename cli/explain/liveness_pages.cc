@@ -62,9 +62,9 @@ constexpr ExplainPage kPages[] = {
      "Raise the time-out for that group, or let the others not wait in a collective meanwhile. Set it "
      "equal on all ranks.",
      "Not a deadlock."},
-    {"slow-rank", "warning; error when it explains a time-out",
-     "A rank arrives last again and again: it is the one that waits least.", "that rank",
-     "In operation after operation the same rank enters last, and the others wait for it.",
+    {"slow-rank", "warning", "A rank arrives last again and again: it is the one that waits least.", "that rank",
+     "Between calls it takes longer than ranks that do the same, time that it waits for others left out; or "
+     "of the calls that somebody is clearly late for, nearly all are late for it.",
      "Slow input, a throttled GPU, more work in its shard, a noisy neighbour on the host.",
      "Compare its compute time, clocks and temperature with a peer's; then its input pipeline.",
      "Not the ranks with the longest collectives: those wait."},

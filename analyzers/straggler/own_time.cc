@@ -1,0 +1,165 @@
+#include "analyzers/straggler/own_time.h"
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+
+#include "base/hash.h"
+
+namespace ddx::analyzers {
+namespace {
+
+// What a member did since the call before.
+struct Window {
+  std::uint64_t shape = 0;  // equal for the same calls
+  OwnTime time;
+};
+
+bool is_call(OpKind kind) { return is_collective(kind) || is_p2p(kind) || kind == OpKind::unknown; }
+
+const Signature& signature_at(const JobView& job, const Program& program, std::uint32_t row) {
+  return job.trace->signature(program.signature(row));
+}
+
+void add_shape(RowHash& shape, const Signature& signature) {
+  shape.add(static_cast<std::uint64_t>(signature.kind));
+  shape.add(signature.count_in.value_or(UINT64_MAX));
+}
+
+// Outside of calls between the end of one and the start of another; nullopt where a time is missing.
+std::optional<Window> device_window(const JobView& job, const MemberView& member, const Call& before,
+                                    const Call& call) {
+  const Program& program = *member.program;
+  RowHash shape;
+  std::optional<Nanos> busy_until;
+  Nanos own = 0;
+  for (std::uint32_t row = before.row; row <= call.row; ++row) {
+    const Signature& signature = signature_at(job, program, row);
+    if (!is_call(signature.kind)) continue;
+    const auto start = program.start(row), end = program.end(row);
+    if (!start || !end || *end < *start) return std::nullopt;
+    if (busy_until) own += std::max<Nanos>(0, *start - *busy_until);
+    busy_until = std::max(busy_until.value_or(*end), *end);
+    add_shape(shape, signature);
+  }
+  return Window{shape.value(), {&member, call.row, own}};
+}
+
+bool alone_between(const JobView& job, const MemberView& member, const Call& before, const Call& call) {
+  for (std::uint32_t row = before.row + before.rows; row < call.row; ++row) {
+    if (is_call(signature_at(job, *member.program, row).kind)) return false;
+  }
+  return true;
+}
+
+// The call, and the one before it by number and in the program.
+struct CallPair {
+  const Call* before = nullptr;
+  const Call* call = nullptr;
+};
+std::optional<CallPair> pair_at(const MemberView& member, std::uint32_t seq) {
+  const Call* call = member.call_at(seq);
+  if (call == nullptr || call == member.calls.data()) return std::nullopt;
+  const Call* before = call - 1;
+  if (before->seq + 1 != call->seq || before->row >= call->row) return std::nullopt;
+  return CallPair{before, call};
+}
+
+// Beyond this many times of one group the earliest calls are left out.
+constexpr std::size_t kMostTimes = 4'000'000;
+
+// Numbers that some member has, ascending; of very large groups the latest.
+std::vector<std::uint32_t> numbers_of(const CallGroup& group) {
+  std::vector<std::uint32_t> numbers, merged;
+  for (const MemberView* member : group.members) {
+    std::vector<std::uint32_t> own;
+    own.reserve(member->calls.size());
+    for (const Call& call : member->calls) own.push_back(call.seq);
+    if (std::includes(numbers.begin(), numbers.end(), own.begin(), own.end())) continue;
+    merged.clear();
+    std::set_union(numbers.begin(), numbers.end(), own.begin(), own.end(), std::back_inserter(merged));
+    numbers.swap(merged);
+  }
+  const std::size_t most = std::max<std::size_t>(64, kMostTimes / group.members.size());
+  if (numbers.size() > most) numbers.erase(numbers.begin(), numbers.end() - static_cast<std::ptrdiff_t>(most));
+  return numbers;
+}
+
+// Members that did the same, apart from those that did something else.
+void add_alike(std::uint32_t seq, const std::vector<Window>& windows, Comparison& to) {
+  std::map<std::uint64_t, std::size_t> stretch_of;
+  std::vector<Stretch> stretches;
+  for (const Window& window : windows) {
+    const auto [at, fresh] = stretch_of.try_emplace(window.shape, stretches.size());
+    if (fresh) stretches.push_back({seq, {}});
+    stretches[at->second].times.push_back(window.time);
+  }
+  for (Stretch& stretch : stretches) {
+    if (stretch.times.size() > 1) to.stretches.push_back(std::move(stretch));
+  }
+}
+
+Comparison by_device(const JobView& job, const CallGroup& group, const std::vector<std::uint32_t>& numbers) {
+  Comparison comparison{&group, false, {}};
+  for (const std::uint32_t seq : numbers) {
+    std::vector<Window> windows;
+    for (const MemberView* member : group.members) {
+      const auto pair = pair_at(*member, seq);
+      if (!pair) continue;
+      if (const auto window = device_window(job, *member, *pair->before, *pair->call)) windows.push_back(*window);
+    }
+    add_alike(seq, windows, comparison);
+  }
+  return comparison;
+}
+
+// Since everybody had come to the call before; nullopt where somebody did not wait or did something else.
+std::optional<Stretch> host_stretch(const JobView& job, const CallGroup& group, const std::vector<Nanos>& offsets,
+                                    std::uint32_t seq) {
+  Stretch stretch{seq, {}};
+  Nanos all_came = INT64_MIN;
+  for (std::size_t i = 0; i < group.members.size(); ++i) {
+    const MemberView& member = *group.members[i];
+    const auto pair = pair_at(member, seq);
+    if (!pair || !alone_between(job, member, *pair->before, *pair->call)) return std::nullopt;
+    if (!synchronizes(signature_at(job, *member.program, pair->before->row).kind)) return std::nullopt;
+    const auto came = member.program->issue(pair->before->row), comes = member.program->issue(pair->call->row);
+    if (!came || !comes) return std::nullopt;
+    all_came = std::max(all_came, *came - offsets[i]);
+    stretch.times.push_back({&member, pair->call->row, *comes - offsets[i]});
+  }
+  for (OwnTime& time : stretch.times) {
+    time.own -= all_came;
+    if (time.own < 0) return std::nullopt;
+  }
+  return stretch;
+}
+
+Comparison by_host(const JobView& job, const CallGroup& group, const std::vector<Nanos>& offsets,
+                   const std::vector<std::uint32_t>& numbers) {
+  Comparison comparison{&group, true, {}};
+  for (const std::uint32_t seq : numbers) {
+    if (auto stretch = host_stretch(job, group, offsets, seq)) comparison.stretches.push_back(std::move(*stretch));
+  }
+  return comparison;
+}
+
+}  // namespace
+
+Comparison compare_own_time(const JobView& job, const CallGroup& group) {
+  const std::vector<std::uint32_t> numbers = numbers_of(group);
+  // A recorder's watchdog sees starts and ends only when it looks; times of issue are exact.
+  const bool recorder = std::any_of(group.members.begin(), group.members.end(),
+                                    [](const MemberView* member) { return member->record->snapshot; });
+  if (!recorder) {
+    Comparison exact = by_device(job, group, numbers);
+    if (!exact.stretches.empty()) return exact;
+  }
+  if (const auto offsets = hosts_wait(job, group)) {
+    Comparison host = by_host(job, group, *offsets, numbers);
+    if (!host.stretches.empty()) return host;
+  }
+  return recorder ? by_device(job, group, numbers) : Comparison{&group, false, {}};
+}
+
+}  // namespace ddx::analyzers
