@@ -24,7 +24,7 @@ Exit finish(const Report& report, const Options& options, Console& console) {
 
 Exit analyze(const Options& options, Console& console) {
   Evidence evidence = read_evidence(options.read, options.common, console);
-  std::vector<Finding> hazards = run_programs(evidence);
+  std::vector<Finding> hazards = run_programs(evidence).hazards;
   std::vector<Finding> findings = analyzers::analyze(evidence);
   findings.insert(findings.end(), std::make_move_iterator(hazards.begin()), std::make_move_iterator(hazards.end()));
   return finish(make_report("analyze", evidence, std::move(findings)), options, console);

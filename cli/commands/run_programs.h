@@ -16,8 +16,8 @@ struct ProgramRun {
   std::vector<Finding> hazards;  // of programs that complete: what they would come to under another model
 };
 
-// Where all records of the evidence are whole programs: runs them and puts what they come to in their place. What cannot
-// be run, and programs beside records of a real run, are counted: "replay.refused", "replay.put_aside".
+// Where all records of the evidence are whole programs: runs them and puts what they come to in their place. What
+// cannot be run, and programs beside records of a real run, are counted: "replay.refused", "replay.put_aside".
 ProgramRun run_programs(Evidence& evidence, sim::ReplayOptions options = {});
 
 }  // namespace ddx::cli

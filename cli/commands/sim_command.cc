@@ -1,11 +1,18 @@
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <iterator>
+#include <map>
 #include <memory>
+#include <tuple>
 #include <utility>
 
 #include "analyzers/analyzer.h"
 #include "cli/commands/common_options.h"
 #include "cli/commands/registry.h"
 #include "cli/commands/run_programs.h"
+#include "cli/commands/sim_options.h"
+#include "sim/replay/flat_costs.h"
 
 namespace ddx::cli {
 namespace {
@@ -13,14 +20,60 @@ namespace {
 struct Options {
   CommonOptions common;
   ReadOptions read;
+  SimOptions sim;
 };
+
+// Lays the programs over the ranks that were asked for, and puts the faults in. Gives what was assumed and done.
+std::vector<std::string> prepare_programs(const SimOptions& options, Trace& trace) {
+  std::vector<std::string> told;
+  if (options.world_size) {
+    const sim::RoleMap roles = role_map(options.map);
+    for (auto& sentence : sim::lift(trace)) told.push_back(std::move(sentence));
+    for (auto& sentence : sim::replicate(trace, *options.world_size, roles)) told.push_back(std::move(sentence));
+  }
+  for (const std::string& text : options.injections)
+    told.push_back(sim::inject(trace, injection(text)) + " (--inject)");
+  return told;
+}
+
+// Ranks with the same times are told together; those that end last come first.
+std::vector<Simulation::Totals> rank_totals(const Trace& snapshot, const std::vector<sim::Picos>& ends) {
+  std::map<Nanos, std::vector<RankId>, std::greater<>> kinds;
+  for (std::size_t i = 0; i < snapshot.ranks.size(); ++i) {
+    kinds[sim::to_nanos(ends[i])].push_back(*snapshot.ranks[i].rank);
+  }
+  std::vector<Simulation::Totals> totals;
+  for (auto& [end, ranks] : kinds) {
+    Simulation::Totals& t = totals.emplace_back();
+    t.end = end;
+    t.ranks = RankSet(std::move(ranks));
+  }
+  return totals;
+}
 
 Exit sim(const Options& options, Console& console) {
   Evidence evidence = read_evidence(options.read, options.common, console);
-  std::vector<Finding> hazards = run_programs(evidence);
+  Simulation simulation;
+  simulation.assumed = prepare_programs(options.sim, evidence.trace);
+  const auto costs = cost_model(options.sim);
+  simulation.ranks = evidence.trace.ranks.size();
+  ProgramRun run = run_programs(evidence, replay_options(options.sim, evidence.trace, costs.get()));
   std::vector<Finding> findings = analyzers::analyze(evidence);
-  findings.insert(findings.end(), std::make_move_iterator(hazards.begin()), std::make_move_iterator(hazards.end()));
-  const Report report = make_report("sim", evidence, std::move(findings));
+  findings.insert(findings.end(), std::make_move_iterator(run.hazards.begin()),
+                  std::make_move_iterator(run.hazards.end()));
+  if (run.result) {
+    simulation.outcome = name_of(run.result->outcome);
+    simulation.rank_ops = run.result->rank_ops;
+    simulation.classes = run.result->classes;
+    if (costs && run.result->outcome == sim::ReplayResult::Outcome::completes) {
+      const auto& ends = run.result->rank_end;
+      simulation.timed_by = costs->name();
+      simulation.predicted = sim::to_nanos(*std::max_element(ends.begin(), ends.end()));
+      simulation.totals = rank_totals(evidence.trace, ends);
+    }
+  }
+  Report report = make_report("sim", evidence, std::move(findings));
+  if (run.result) report.simulation = std::move(simulation);
   const Reporter& reporter = *find_reporter(options.common.format);
   write_output(reporter.render(report, render_options(options.common, console)), options.common, console);
   if (fails(report, threshold(options.common))) return Exit::findings;
@@ -30,6 +83,7 @@ Exit sim(const Options& options, Console& console) {
 Action prepare(CLI::App& app) {
   auto options = std::make_shared<Options>();
   add_read_options(app, options->read);
+  add_sim_options(app, options->sim);
   CommonHelp help;
   help.fail_on = "Exit with 1 on findings of this severity or above: error, warning, info, never";
   help.quiet = "One line a finding";
@@ -40,6 +94,6 @@ Action prepare(CLI::App& app) {
 
 }  // namespace
 
-Command sim_command() { return {"sim", "Say whether programs of ranks can run to their end", prepare}; }
+Command sim_command() { return {"sim", "Run the programs of ranks: do they end, and how long do they take", prepare}; }
 
 }  // namespace ddx::cli

@@ -2,20 +2,16 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
+#include <algorithm>
+#include <cmath>
 
 #include "cli/commands/common_options.h"
+#include "sim/cluster/cluster_file.h"
+#include "sim/replay/flat_costs.h"
 #include "traces/formats/ops_text.h"
 
 namespace ddx::cli {
 namespace {
-
-std::optional<std::uint64_t> number(std::string_view text) {
-  std::uint64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
 
 [[noreturn]] void bad_injection(const std::string& text, std::string_view why) {
   throw UsageError(fmt::format(
@@ -35,8 +31,10 @@ void add_sim_options(CLI::App& app, SimOptions& options) {
   app.add_option("--inject", options.injections,
                  "Put a fault into the programs: skip, duplicate, swap, resize, retype, reroot, kill, delay")
       ->option_text("FAULT@RANK:OP");
-  app.add_flag("--blocking", options.blocking, "Every call blocks until it is complete: no streams, nothing asynchronous");
-  app.add_flag("--streams", options.streams, "Every call returns at once and runs in order on its stream, as with NCCL");
+  app.add_flag("--blocking", options.blocking,
+               "Every call blocks until it is complete: no streams, nothing asynchronous");
+  app.add_flag("--streams", options.streams,
+               "Every call returns at once and runs in order on its stream, as with NCCL");
   app.add_flag("--strict-groups", options.strict_groups, "What is posted together starts only once all partners can");
   app.add_option("--eager", options.eager, "Sends of up to so many bytes complete without their receive")
       ->option_text("BYTES");
@@ -47,7 +45,8 @@ void add_sim_options(CLI::App& app, SimOptions& options) {
   app.add_option("--compute-scale", options.compute_scale, "Computations take so many times as long as recorded")
       ->check(CLI::Range(0.0, 4000.0))
       ->option_text("X");
-  app.add_option("--slow", options.slow, "Computations of one rank take so many times as long: 3=1.5")->option_text("RANK=X");
+  app.add_option("--slow", options.slow, "Computations of one rank take so many times as long: 3=1.5")
+      ->option_text("RANK=X");
 }
 
 sim::RoleMap role_map(const std::vector<std::string>& map) {
@@ -68,18 +67,19 @@ sim::Injection injection(const std::string& text) {
   const auto at = text.find('@');
   const auto colon = text.find(':', at == std::string::npos ? 0 : at);
   if (at == std::string::npos || colon == std::string::npos) bad_injection(text, "it does not say where");
-  const std::string head = text.substr(0, at), rank = text.substr(at + 1, colon - at - 1), place = text.substr(colon + 1);
+  const std::string head = text.substr(0, at), rank = text.substr(at + 1, colon - at - 1),
+                    place = text.substr(colon + 1);
   const auto equals = head.find('=');
   const std::string value = equals == std::string::npos ? "" : head.substr(equals + 1);
   const auto fault = sim::injected_fault_from(head.substr(0, equals));
   if (!fault) bad_injection(text, fmt::format("there is no fault '{}'", head.substr(0, equals)));
   made.fault = *fault;
-  const auto number_of_rank = number(rank);
+  const auto number_of_rank = formats::parse_unsigned(rank);
   if (!number_of_rank || *number_of_rank > INT32_MAX) bad_injection(text, fmt::format("'{}' is no rank", rank));
   made.rank = RankId(static_cast<std::int64_t>(*number_of_rank));
   const auto slash = place.rfind('/');
   if (slash != std::string::npos) made.place.group = place.substr(0, slash);
-  const auto index = number(slash == std::string::npos ? place : place.substr(slash + 1));
+  const auto index = formats::parse_unsigned(slash == std::string::npos ? place : place.substr(slash + 1));
   if (!index) bad_injection(text, fmt::format("'{}' is no operation", place));
   made.place.index = *index;
   if (equals == std::string::npos) return made;
@@ -87,10 +87,69 @@ sim::Injection injection(const std::string& text) {
     made.delay = formats::parse_ops_duration(value);
     if (!made.delay) bad_injection(text, fmt::format("'{}' is no time, such as 2ms", value));
   } else {
-    made.value = number(value);
+    made.value = formats::parse_unsigned(value);
     if (!made.value) bad_injection(text, fmt::format("'{}' is no number", value));
   }
   return made;
+}
+
+std::unique_ptr<sim::CostModel> cost_model(const SimOptions& options) {
+  if (options.flat.empty()) {
+    if (!options.algorithm.empty()) throw UsageError("--algorithm needs a network: --flat RATE,LATENCY");
+    return nullptr;
+  }
+  sim::FlatOptions flat;
+  flat.port = sim::flat(options.flat).network;
+  if (!options.algorithm.empty()) {
+    flat.algorithm = sim::find_algorithm(options.algorithm);
+    if (flat.algorithm == nullptr) {
+      std::vector<std::string_view> names;
+      for (const sim::Algorithm& algorithm : sim::algorithms()) names.push_back(algorithm.name);
+      throw UsageError(fmt::format("--algorithm '{}': there is none of that name. Expected one of {}",
+                                   options.algorithm, fmt::join(names, ", ")));
+    }
+  }
+  return sim::flat_costs(flat);
+}
+
+namespace {
+
+constexpr double kMillion = 1e6;
+
+// "3=1.5".
+std::pair<RankId, std::uint32_t> slow_rank(const std::string& text) {
+  const auto at = text.find('=');
+  const auto rank = formats::parse_unsigned(text.substr(0, at));
+  char* end = nullptr;
+  const std::string factor = at == std::string::npos ? "" : text.substr(at + 1);
+  const double value = std::strtod(factor.c_str(), &end);
+  if (!rank || *rank > INT32_MAX || factor.empty() || *end != '\0' || !(value >= 0 && value <= 4000)) {
+    throw UsageError(fmt::format("--slow '{}': expected RANK=X, with X from 0 to 4000", text));
+  }
+  return {RankId(static_cast<std::int64_t>(*rank)), static_cast<std::uint32_t>(std::lround(value * kMillion))};
+}
+
+}  // namespace
+
+sim::ReplayOptions replay_options(const SimOptions& options, const Trace& trace, const sim::CostModel* costs) {
+  sim::ReplayOptions replay;
+  replay.blocking = options.blocking;
+  replay.stream_ordered = options.streams;
+  replay.strict_groups = options.strict_groups;
+  replay.eager_up_to = options.eager;
+  replay.timing.costs = costs;
+  if (options.compute_scale == 1 && options.slow.empty()) return replay;
+  const auto whole = static_cast<std::uint32_t>(std::lround(options.compute_scale * kMillion));
+  replay.timing.compute_ppm.assign(trace.ranks.size(), whole);
+  for (const std::string& text : options.slow) {
+    const auto [rank, ppm] = slow_rank(text);
+    const auto at = std::find_if(trace.ranks.begin(), trace.ranks.end(),
+                                 [&, wanted = rank](const RankRecord& record) { return record.rank == wanted; });
+    if (at == trace.ranks.end()) throw UsageError(fmt::format("--slow '{}': there is no such rank", text));
+    replay.timing.compute_ppm[static_cast<std::size_t>(at - trace.ranks.begin())] =
+        static_cast<std::uint32_t>(std::min(4e9, static_cast<double>(whole) * ppm / kMillion));
+  }
+  return replay;
 }
 
 }  // namespace ddx::cli

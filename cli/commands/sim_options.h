@@ -2,11 +2,14 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "sim/replay/injection.h"
+#include "sim/replay/reference_replay.h"
+#include "sim/replay/timing.h"
 #include "sim/replay/virtual_ranks.h"
 
 namespace ddx::cli {
@@ -32,5 +35,9 @@ void add_sim_options(CLI::App& app, SimOptions& options);
 sim::RoleMap role_map(const std::vector<std::string>& map);
 // "skip@3:812", "resize=0@3:pg0/812" (collective 812 of group pg0), "delay=2ms@3:812". Throws UsageError.
 sim::Injection injection(const std::string& text);
+
+// What prices the operations; null where no network was asked for. Throws UsageError, Error.
+std::unique_ptr<sim::CostModel> cost_model(const SimOptions& options);
+sim::ReplayOptions replay_options(const SimOptions& options, const Trace& trace, const sim::CostModel* costs);
 
 }  // namespace ddx::cli

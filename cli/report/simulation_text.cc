@@ -22,15 +22,19 @@ std::string share(Nanos part, Nanos whole) {
 void show_totals(Page& page, const Simulation& simulation) {
   page.blank();
   page.paragraph("", 0, "Where the time goes:");
-  page.paragraph("", 0, fmt::format("  {:>12} {:>10} {:>10} {:>10}  {}", "ends after", "computes", "in calls", "idle", "ranks"));
+  page.paragraph(
+      "", 0, fmt::format("  {:>12} {:>10} {:>10} {:>10}  {}", "ends after", "computes", "in calls", "idle", "ranks"));
   const std::size_t shown = std::min(simulation.totals.size(), kTotalsShown);
   for (std::size_t i = 0; i < shown; ++i) {
     const Simulation::Totals& t = simulation.totals[i];
-    page.paragraph("", 0, fmt::format("  {:>12} {:>10} {:>10} {:>10}  {}", format_duration(t.end), share(t.compute, t.end),
-                                      share(t.communication, t.end), share(t.idle, t.end), t.ranks.text(4)));
+    page.paragraph("", 0,
+                   fmt::format("  {:>12} {:>10} {:>10} {:>10}  {}", format_duration(t.end), share(t.compute, t.end),
+                               share(t.communication, t.end), share(t.idle, t.end), t.ranks.text(4)));
   }
   if (shown < simulation.totals.size()) {
-    page.paragraph("", 0, fmt::format("  ... and {} more kinds of rank (--format json has all)", simulation.totals.size() - shown));
+    page.paragraph(
+        "", 0,
+        fmt::format("  ... and {} more kinds of rank (--format json has all)", simulation.totals.size() - shown));
   }
 }
 
@@ -38,7 +42,8 @@ void show_totals(Page& page, const Simulation& simulation) {
 
 void show_completes(Page& page, const Simulation& simulation) {
   const std::string_view all = simulation.ranks == 1 ? "runs to its end" : "run to their end";
-  std::string text = fmt::format("{} {}, {} operations", counted_ranks(simulation.ranks), all, format_count(simulation.rank_ops));
+  std::string text =
+      fmt::format("{} {}, {} operations", counted_ranks(simulation.ranks), all, format_count(simulation.rank_ops));
   if (simulation.predicted) text += fmt::format(", in {}", format_duration(*simulation.predicted));
   page.paragraph("COMPLETES", 11, text, Style::green, Style::bold);
 }
@@ -46,9 +51,10 @@ void show_completes(Page& page, const Simulation& simulation) {
 void show_simulation(Page& page, const Simulation& simulation) {
   if (simulation.predicted) {
     page.blank();
-    page.paragraph("Time:", 6, fmt::format("{} ({} ns), by {}", format_duration(*simulation.predicted),
-                                           format_count(static_cast<std::uint64_t>(*simulation.predicted)),
-                                           printable_line(simulation.timed_by)));
+    page.paragraph("Time:", 6,
+                   fmt::format("{} ({} ns), by {}", format_duration(*simulation.predicted),
+                               format_count(static_cast<std::uint64_t>(*simulation.predicted)),
+                               printable_line(simulation.timed_by)));
     show_totals(page, simulation);
   }
   if (simulation.assumed.empty()) return;

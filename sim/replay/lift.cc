@@ -144,7 +144,7 @@ void Lifter::add(RankId rank) {
     if (!found) continue;
     std::size_t alike = 0;
     for (std::size_t slot = 0; slot < found->size(); ++slot) {
-      alike += (*found)[slot].position == trace_.ranks[i].comm_rank[slot] ? 1 : 0;
+      alike += (*found)[slot].position == trace_.ranks[i].comm_rank[slot] ? 1U : 0U;
     }
     if (best && alike <= most) continue;
     best = i;

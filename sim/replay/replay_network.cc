@@ -90,7 +90,7 @@ void ReplayEngine::enter_network(std::uint32_t at, Picos now) {
     }
   }
   link_uses_.resize(kept);
-  const Amount amount = rate_of(kAlone) * static_cast<std::uint64_t>(transit.cost->price.transfer);
+  const Amount amount = moved(rate_of(kAlone), transit.cost->price.transfer);
   const FlowSet::FlowId flow = flows_->add(now, amount, link_uses_, kAlone);
   if (transit_of_flow_.size() <= flow) transit_of_flow_.resize(flow + std::size_t{1});
   transit_of_flow_[flow] = at;

@@ -57,9 +57,9 @@ Picos ReplayEngine::compute_time(std::uint32_t id, std::uint32_t at) const {
   const Nanos length = signature_of({id, at}).compute_time.value_or(0);
   const auto& ppm = options_.timing.compute_ppm;
   const std::uint32_t factor = ppm.empty() ? kWhole : ppm[folding_.representative[id]];
-  __extension__ using Wide = __int128;
-  const Wide time = (Wide{from_nanos(length)} * factor + kWhole / 2) / kWhole;
-  return time > Wide{kForever} ? kForever : static_cast<Picos>(time);
+  const auto whole = static_cast<std::uint64_t>(std::max<Picos>(0, from_nanos(length)));
+  const Wide time = (Wide{whole} * factor + kWhole / 2) / kWhole;
+  return time > Wide{static_cast<std::uint64_t>(kForever)} ? kForever : static_cast<Picos>(time);
 }
 
 const Cost& ReplayEngine::cost_at(std::uint64_t key, OpRef call,

@@ -1,0 +1,213 @@
+// Times of a replay: closed forms, sharing worked out by hand, and properties.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "sim/replay/flat_costs.h"
+#include "sim/replay/reference_replay.h"
+#include "tests/support/ops_text.h"
+#include "tests/support/random_program.h"
+
+namespace ddx::sim {
+namespace {
+
+using ddx::testing::trace_of;
+
+struct Timed {
+  ReplayResult result;
+  std::vector<Nanos> ends;  // by rank
+  Nanos end = 0;
+};
+
+Timed timed(const Trace& trace, const std::string& algorithm, const LinkSpec& port, ReplayOptions options = {}) {
+  FlatOptions flat;
+  flat.port = port;
+  flat.algorithm = find_algorithm(algorithm);
+  const auto costs = flat_costs(flat);
+  options.timing.costs = costs.get();
+  Timed timed;
+  timed.result = replay(trace, options);
+  for (const Picos end : timed.result.rank_end) timed.ends.push_back(to_nanos(end));
+  for (const Nanos end : timed.ends) timed.end = std::max(timed.end, end);
+  return timed;
+}
+
+// 1 GB/s, 1 us: a kilobyte (of 1,000) takes a microsecond.
+constexpr LinkSpec kSlow{1'000'000'000, 1'000'000};
+constexpr LinkSpec kFast{50'000'000'000, 1'000'000};
+
+Timed on_slow(const std::string& text, const ReplayOptions& options = {}) {
+  return timed(trace_of(text), "ring", kSlow, options);
+}
+
+// One ring all_reduce on links of 50 GB/s and 1 us: 2(n-1)(L + S/(n B)), as four other simulators give it too.
+TEST(ReplayTimes, ring_all_reduces) {
+  struct Row {
+    int ranks;
+    std::uint64_t mib;
+    Nanos expected;
+  };
+  for (const Row& row :
+       {Row{8, 1, 50'700}, Row{8, 64, 2'362'810}, Row{8, 1024, 37'594'964}, Row{64, 1, 167'288}, Row{64, 64, 2'768'412},
+        Row{64, 1024, 42'404'584}, Row{512, 1, 1'063'861}, Row{512, 64, 3'701'112}, Row{512, 1024, 43'887'787},
+        Row{1024, 1, 2'087'902}, Row{1024, 64, 4'727'733}, Row{1024, 1024, 44'953'730}, Row{4096, 1, 8'231'933},
+        Row{4096, 1024, 51'129'187}}) {
+    const auto text = fmt::format("world {}\nall all_reduce f32 {}\n", row.ranks, row.mib << 18);
+    EXPECT_EQ(timed(trace_of(text), "ring", kFast).end, row.expected) << text;
+  }
+}
+
+// 20 steps: 1 ms forward; 50 times 1 ms backward and a 25 MiB all_reduce beside the next ones; the step waits for all.
+std::string training(int ranks) {
+  return fmt::format(
+      "world {}\nrepeat 20\nall compute 1ms\nrepeat 50\nall compute 1ms\nall all_reduce f32 6553600 async\nend\n"
+      "all host_sync\nend\n",
+      ranks);
+}
+
+TEST(ReplayTimes, all_reduces_beside_computation) {
+  EXPECT_EQ(timed(trace_of(training(8)), "ring", kFast).end, 1'038'630'080);
+  EXPECT_EQ(timed(trace_of(training(64)), "ring", kFast).end, 1'198'192'000);
+  EXPECT_EQ(timed(trace_of(training(1024)), "ring", kFast).end, 3'133'552'000);
+  EXPECT_EQ(timed(trace_of(training(1024)), "halving-doubling", {50'000'000'000, 2'000'000}).end, 1'127'552'000);
+}
+
+TEST(ReplayTimes, a_late_rank_makes_the_others_wait) {
+  const Timed run = on_slow(
+      "world 3\n"
+      "0 compute 5us\n1 compute 2us\n"
+      "all barrier\n"
+      "2 compute 1us\n");
+  // The barrier of three ranks takes two steps of 1 us.
+  EXPECT_EQ(run.ends, (std::vector<Nanos>{7'000, 7'000, 8'000}));
+  const Program& waits = run.result.snapshot.program(run.result.snapshot.ranks[2]);
+  EXPECT_EQ(waits.start(0), 0);
+  EXPECT_EQ(waits.end(0), 7'000);
+}
+
+TEST(ReplayTimes, a_send_waits_for_its_receive_unless_it_is_eager) {
+  const std::string text =
+      "world 2\n"
+      "0 send i8 1000 to 1\n"
+      "1 compute 10us\n1 recv i8 1000 from 0\n";
+  EXPECT_EQ(on_slow(text).ends, (std::vector<Nanos>{12'000, 12'000}));
+  ReplayOptions eager;
+  eager.eager_up_to = 1000;
+  EXPECT_EQ(on_slow(text, eager).ends, (std::vector<Nanos>{0, 10'000}));
+  eager.eager_up_to = 999;
+  EXPECT_EQ(on_slow(text, eager).ends, (std::vector<Nanos>{12'000, 12'000}));
+}
+
+// Two collectives of two groups of the same two ranks: 2(n-1) = 2 steps, of 1 us latency and 1 us for 1,000 of 2,000
+// bytes each, so 2 us of transfer and 2 us of latency alone.
+TEST(ReplayTimes, collectives_at_one_time_share_the_ports) {
+  const std::string groups = "world 2\npg a = 0,1\npg b = 0,1\n";
+  EXPECT_EQ(on_slow(groups + "all all_reduce i8 2000 a\n").end, 4'000);
+  EXPECT_EQ(on_slow(groups + "all all_reduce i8 2000 a async\nall all_reduce i8 2000 b async\nall host_sync\n").end,
+            4'000 + 2'000);
+  // The second comes when the first is half through: that one ends after 1 + 2, the second after 1 + 2 + 1 us of
+  // transfer, each with its latency.
+  const Timed later = on_slow(groups +
+                              "all all_reduce i8 2000 a async=first\nall compute 1us\n"
+                              "all all_reduce i8 2000 b async=second\nall wait first\nall wait second\n");
+  const Program& rows = later.result.snapshot.program(later.result.snapshot.ranks[0]);
+  EXPECT_EQ(rows.end(0), 3'000 + 2'000);
+  EXPECT_EQ(rows.end(2), 4'000 + 2'000);
+  EXPECT_EQ(rows.end(3), 5'000);
+  // On one stream nothing is shared.
+  EXPECT_EQ(on_slow(groups + "all all_reduce i8 2000 a async stream=1\nall all_reduce i8 2000 b async stream=1\n"
+                             "all host_sync\n")
+                .end,
+            8'000);
+}
+
+TEST(ReplayTimes, messages_to_one_rank_share_its_port) {
+  EXPECT_EQ(on_slow("world 4\n"
+                    "1-3 send i8 1000 to 0\n"
+                    "0 group_begin\n0 recv i8 1000 from 1\n0 recv i8 1000 from 2\n0 recv i8 1000 from 3\n0 group_end\n")
+                .end,
+            3'000 + 1'000);
+  // What another rank sends meanwhile to somebody else is not held up.
+  const Timed beside = on_slow(
+      "world 5\n"
+      "1,2 send i8 1000 to 0\n"
+      "0 group_begin\n0 recv i8 1000 from 1\n0 recv i8 1000 from 2\n0 group_end\n"
+      "3 send i8 1000 to 4\n4 recv i8 1000 from 3\n");
+  EXPECT_EQ(beside.ends, (std::vector<Nanos>{3'000, 3'000, 3'000, 2'000, 2'000}));
+}
+
+TEST(ReplayTimes, everybody_sends_to_everybody) {
+  const int ranks = 7;
+  std::string text = fmt::format("world {}\nall group_begin\n", ranks);
+  for (int from = 0; from < ranks; ++from) {
+    for (int to = 0; to < ranks; ++to) {
+      if (from != to) text += fmt::format("{} send i8 1000 to {}\n{} recv i8 1000 from {}\n", from, to, to, from);
+    }
+  }
+  EXPECT_EQ(on_slow(text + "all group_end\n").end, 6'000 + 1'000);
+}
+
+TEST(ReplayTimes, computations_scale_by_rank) {
+  ReplayOptions options;
+  options.timing.compute_ppm = {1'000'000, 2'500'000};
+  EXPECT_EQ(on_slow("world 2\nall compute 4us\n", options).ends, (std::vector<Nanos>{4'000, 10'000}));
+}
+
+TEST(ReplayTimes, what_has_no_size_has_no_price) {
+  const Timed run = on_slow("world 2\nall all_reduce f32 ?\n");
+  EXPECT_EQ(run.result.outcome, ReplayResult::Outcome::refused);
+  EXPECT_EQ(
+      run.result.reason,
+      "all_reduce 1 of rank 0 cannot be priced: its count or type is not known, or a flat network of 1 GB/s and 1 us, "
+      "algorithm ring has no figure for it");
+}
+
+TEST(ReplayTimes, do_not_depend_on_the_order_of_visits_or_on_folding) {
+  int shared = 0;
+  for (std::uint64_t seed = 1; seed <= 150; ++seed) {
+    ddx::testing::ProgramOptions program;
+    program.seed = seed;
+    const Trace trace = trace_of(random_program(program));
+    ReplayOptions options;
+    options.stream_ordered = seed % 2 == 0;
+    options.max_ahead = seed % 3 == 0 ? 2 : 1024;
+    for (std::size_t i = 0; i < trace.ranks.size(); ++i) {
+      options.timing.compute_ppm.push_back(seed % 4 == 0 ? 1'000'000 + static_cast<std::uint32_t>(i % 3) * 100'000
+                                                         : 1'000'000);
+    }
+    const Timed in_order = timed(trace, "", kSlow, options);
+    ASSERT_EQ(in_order.result.outcome, ReplayResult::Outcome::completes) << "seed " << seed << in_order.result.reason;
+    for (std::uint64_t visits = 1; visits <= 3; ++visits) {
+      options.visit_seed = visits;
+      options.fold = visits != 2;
+      const Timed other = timed(trace, "", kSlow, options);
+      EXPECT_EQ(other.ends, in_order.ends) << "seed " << seed;
+      EXPECT_EQ(ddx::testing::text_of(other.result.snapshot), ddx::testing::text_of(in_order.result.snapshot));
+    }
+    shared += in_order.end > 0 ? 1 : 0;
+  }
+  EXPECT_EQ(shared, 150);
+}
+
+// No call ends before all that take part have come, nor sooner than it takes alone.
+TEST(ReplayTimes, nobody_is_served_before_all_are_there) {
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    ddx::testing::ProgramOptions program;
+    program.seed = seed;
+    const Timed run = timed(trace_of(random_program(program)), "", kSlow);
+    std::map<std::pair<CommId, std::uint32_t>, std::pair<Nanos, Nanos>> calls;  // latest start, earliest end
+    for (const RankRecord& record : run.result.snapshot.ranks) {
+      const Program& rows = run.result.snapshot.program(record);
+      for (std::size_t row = 0; row < rows.size(); ++row) {
+        if (!is_collective(run.result.snapshot.signature(rows.signature(row)).kind)) continue;
+        auto& call =
+            calls.try_emplace({record.comms[*rows.comm_slot(row)], *rows.seq(row)}, 0, INT64_MAX).first->second;
+        call.first = std::max(call.first, *rows.start(row));
+        call.second = std::min(call.second, *rows.end(row));
+      }
+    }
+    for (const auto& [key, call] : calls) EXPECT_GE(call.second, call.first) << "seed " << seed;
+  }
+}
+
+}  // namespace
+}  // namespace ddx::sim
