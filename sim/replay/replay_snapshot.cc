@@ -37,8 +37,16 @@ void ReplayEngine::add_snapshot_program(std::uint32_t id, Trace& out) const {
   const std::uint32_t first = first_kept(id);
   const std::uint64_t base = ranks_[id].base;
   rows.reserve(ops.size() - first);
+  std::vector<std::uint32_t> handle_of(ops.size() - first);  // of async ops: which one it is with loops run out
+  std::uint32_t handles = 0;
   for (std::uint32_t at = first; at < ops.size(); ++at) {
     Op row = source.at(OpId(ops[at].row));
+    if (ops[at].async) handle_of[at - first] = handles++;
+    if (ops[at].kind == OpKind::wait && ops[at].target != kNoOp && ops[at].target >= first) {
+      Signature wait = out.signature(row.signature);
+      wait.handle = handle_of[ops[at].target - first];
+      row.signature = out.intern(std::move(wait));
+    }
     row.state = state({id, at});
     if (first > 0 && row.state == OpState::planned) break;  // no recorder holds what was never issued
     row.seq = ops[at].seq == 0 ? std::nullopt : std::optional(ops[at].seq);
