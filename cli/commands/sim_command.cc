@@ -12,7 +12,8 @@
 #include "cli/commands/registry.h"
 #include "cli/commands/run_programs.h"
 #include "cli/commands/sim_options.h"
-#include "sim/replay/flat_costs.h"
+#include "sim/cluster/cluster_file.h"
+#include "sim/cluster/describe.h"
 
 namespace ddx::cli {
 namespace {
@@ -21,6 +22,7 @@ struct Options {
   CommonOptions common;
   ReadOptions read;
   SimOptions sim;
+  std::string describe;  // a cluster
 };
 
 // Lays the programs over the ranks that were asked for, and puts the faults in. Gives what was assumed and done.
@@ -55,7 +57,7 @@ Exit sim(const Options& options, Console& console) {
   Evidence evidence = read_evidence(options.read, options.common, console);
   Simulation simulation;
   simulation.assumed = prepare_programs(options.sim, evidence.trace);
-  const auto costs = cost_model(options.sim);
+  const auto costs = cost_model(options.sim, evidence.trace);
   simulation.ranks = evidence.trace.ranks.size();
   ProgramRun run = run_programs(evidence, replay_options(options.sim, evidence.trace, costs.get()));
   std::vector<Finding> findings = analyzers::analyze(evidence);
@@ -80,16 +82,30 @@ Exit sim(const Options& options, Console& console) {
   return report.verdict == Verdict::inconclusive ? Exit::insufficient : Exit::fine;
 }
 
+Exit describe_cluster(const Options& options, Console& console) {
+  const sim::Cluster cluster = sim::read_cluster(options.describe);
+  const bool machine = options.common.format == "json";
+  write_output(machine ? sim::cluster_json(cluster) : sim::describe(cluster) + "\n", options.common, console);
+  return Exit::fine;
+}
+
 Action prepare(CLI::App& app) {
   auto options = std::make_shared<Options>();
   add_read_options(app, options->read);
+  app.get_option("PATH")->required(false);
+  app.add_option("--describe-cluster", options->describe, "Only say what this cluster is (dgx-h100:8, or a file)")
+      ->option_text("CLUSTER");
   add_sim_options(app, options->sim);
   CommonHelp help;
   help.fail_on = "Exit with 1 on findings of this severity or above: error, warning, info, never";
   help.quiet = "One line a finding";
   help.verbose = "Every finding in full, every piece of evidence";
   add_common_options(app, options->common, reporter_names(), help);
-  return [options](Console& console) { return sim(*options, console); };
+  return [options](Console& console) {
+    if (!options->describe.empty()) return describe_cluster(*options, console);
+    if (options->read.paths.empty()) throw UsageError("PATH is required");
+    return sim(*options, console);
+  };
 }
 
 }  // namespace

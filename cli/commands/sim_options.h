@@ -22,6 +22,7 @@ struct SimOptions {
   bool streams = false;
   bool strict_groups = false;
   std::optional<std::uint64_t> eager;
+  std::string cluster;    // a file, "dgx-h100:8"
   std::string flat;       // "50GB/s,1us"
   std::string algorithm;  // "ring"
   std::string detail;     // "steps"
@@ -36,8 +37,8 @@ sim::RoleMap role_map(const std::vector<std::string>& map);
 // "skip@3:812", "resize=0@3:pg0/812" (collective 812 of group pg0), "delay=2ms@3:812". Throws UsageError.
 sim::Injection injection(const std::string& text);
 
-// What prices the operations; null where no network was asked for. Throws UsageError, Error.
-std::unique_ptr<sim::CostModel> cost_model(const SimOptions& options);
+// What prices the operations of `trace`; null where no network was asked for. Throws UsageError, Error.
+std::unique_ptr<sim::CostModel> cost_model(const SimOptions& options, const Trace& trace);
 sim::ReplayOptions replay_options(const SimOptions& options, const Trace& trace, const sim::CostModel* costs);
 
 }  // namespace ddx::cli
