@@ -39,16 +39,22 @@ std::vector<std::string> prepare_programs(const SimOptions& options, Trace& trac
 }
 
 // Ranks with the same times are told together; those that end last come first.
-std::vector<Simulation::Totals> rank_totals(const Trace& snapshot, const std::vector<sim::Picos>& ends) {
-  std::map<Nanos, std::vector<RankId>, std::greater<>> kinds;
+std::vector<Simulation::Totals> rank_totals(const Trace& snapshot, const sim::ReplayResult& result, Nanos whole) {
+  using Key = std::tuple<Nanos, Nanos, Nanos, Nanos>;
+  std::map<Key, std::vector<RankId>, std::greater<>> kinds;
   for (std::size_t i = 0; i < snapshot.ranks.size(); ++i) {
-    kinds[sim::to_nanos(ends[i])].push_back(*snapshot.ranks[i].rank);
+    const sim::TimeShares& shares = result.shares[i];
+    // Rounded down, so that what is left over is never less than nothing.
+    const Key key{sim::to_nanos(result.rank_end[i]), shares.compute / sim::kPicosPerNano,
+                  shares.communication / sim::kPicosPerNano, shares.waiting / sim::kPicosPerNano};
+    kinds[key].push_back(*snapshot.ranks[i].rank);
   }
   std::vector<Simulation::Totals> totals;
-  for (auto& [end, ranks] : kinds) {
-    Simulation::Totals& t = totals.emplace_back();
-    t.end = end;
-    t.ranks = RankSet(std::move(ranks));
+  for (auto& [key, ranks] : kinds) {
+    const auto& [end, compute, communication, waiting] = key;
+    // What rounding leaves is idle.
+    totals.push_back(
+        {RankSet(std::move(ranks)), end, compute, communication, waiting, whole - compute - communication - waiting});
   }
   return totals;
 }
@@ -71,7 +77,7 @@ Exit sim(const Options& options, Console& console) {
       const auto& ends = run.result->rank_end;
       simulation.timed_by = costs->name();
       simulation.predicted = sim::to_nanos(*std::max_element(ends.begin(), ends.end()));
-      simulation.totals = rank_totals(evidence.trace, ends);
+      simulation.totals = rank_totals(evidence.trace, *run.result, *simulation.predicted);
     }
   }
   Report report = make_report("sim", evidence, std::move(findings));

@@ -39,7 +39,8 @@ void add_sim_options(CLI::App& app, SimOptions& options) {
   app.add_flag("--strict-groups", options.strict_groups, "What is posted together starts only once all partners can");
   app.add_option("--eager", options.eager, "Sends of up to so many bytes complete without their receive")
       ->option_text("BYTES");
-  app.add_option("--cluster", options.cluster, "Time it on this cluster: a preset with its nodes (dgx-h100:8), or a file")
+  app.add_option("--cluster", options.cluster,
+                 "Time it on this cluster: a preset with its nodes (dgx-h100:8), or a file")
       ->option_text("CLUSTER");
   app.add_option("--flat", options.flat, "Time it on a flat network, a port of this rate and latency for every rank")
       ->option_text("RATE,LATENCY");
@@ -98,32 +99,33 @@ sim::Injection injection(const std::string& text) {
 
 namespace {
 
-const sim::Algorithm* algorithm_of(const SimOptions& options) {
-  if (options.algorithm.empty()) return nullptr;
-  const sim::Algorithm* algorithm = sim::find_algorithm(options.algorithm);
-  if (algorithm != nullptr) return algorithm;
-  std::vector<std::string_view> names;
-  for (const sim::Algorithm& known : sim::algorithms()) names.push_back(known.name);
-  throw UsageError(fmt::format("--algorithm '{}': there is none of that name. Expected one of {}", options.algorithm,
-                               fmt::join(names, ", ")));
-}
-
 void check_places(const sim::Cluster& cluster, const Trace& trace) {
   std::int64_t last = -1;
   for (const RankRecord& record : trace.ranks) {
     if (record.rank) last = std::max<std::int64_t>(last, record.rank->value);
   }
   if (last < static_cast<std::int64_t>(cluster.ranks())) return;
-  throw UsageError(fmt::format("the cluster has {} places ({} nodes of {}) and the programs have a rank {}: give it {} nodes",
-                               cluster.ranks(), cluster.nodes, cluster.ranks_per_node, last,
-                               last / cluster.ranks_per_node + 1));
+  throw UsageError(
+      fmt::format("the cluster has {} places ({} nodes of {}) and the programs have a rank {}: give it {} nodes",
+                  cluster.ranks(), cluster.nodes, cluster.ranks_per_node, last, last / cluster.ranks_per_node + 1));
 }
 
 }  // namespace
 
+const sim::Algorithm* algorithm_named(const std::string& name) {
+  if (name.empty()) return nullptr;
+  const sim::Algorithm* algorithm = sim::find_algorithm(name);
+  if (algorithm != nullptr) return algorithm;
+  std::vector<std::string_view> names;
+  for (const sim::Algorithm& known : sim::algorithms()) names.push_back(known.name);
+  throw UsageError(
+      fmt::format("--algorithm '{}': there is none of that name. Expected one of {}", name, fmt::join(names, ", ")));
+}
+
 std::unique_ptr<sim::CostModel> cost_model(const SimOptions& options, const Trace& trace) {
-  if (!options.flat.empty() && !options.cluster.empty()) throw UsageError("--flat and --cluster are two networks: give one");
-  const sim::Algorithm* algorithm = algorithm_of(options);
+  if (!options.flat.empty() && !options.cluster.empty())
+    throw UsageError("--flat and --cluster are two networks: give one");
+  const sim::Algorithm* algorithm = algorithm_named(options.algorithm);
   if (!options.flat.empty()) return sim::flat_costs({sim::flat(options.flat).network, algorithm, sim::Library::nccl});
   if (options.cluster.empty()) {
     if (algorithm != nullptr) throw UsageError("--algorithm needs a network: --flat RATE,LATENCY or --cluster");

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/collectives/algorithm.h"
 #include "sim/replay/injection.h"
 #include "sim/replay/reference_replay.h"
 #include "sim/replay/timing.h"
@@ -37,6 +38,8 @@ sim::RoleMap role_map(const std::vector<std::string>& map);
 // "skip@3:812", "resize=0@3:pg0/812" (collective 812 of group pg0), "delay=2ms@3:812". Throws UsageError.
 sim::Injection injection(const std::string& text);
 
+// Null for no name. Throws UsageError with the names that there are.
+const sim::Algorithm* algorithm_named(const std::string& name);
 // What prices the operations of `trace`; null where no network was asked for. Throws UsageError, Error.
 std::unique_ptr<sim::CostModel> cost_model(const SimOptions& options, const Trace& trace);
 sim::ReplayOptions replay_options(const SimOptions& options, const Trace& trace, const sim::CostModel* costs);

@@ -30,11 +30,8 @@ Json json_of(const Finding& finding) {
 }
 
 Json json_of(const Simulation::Totals& totals) {
-  return {{"ranks", rank_list(totals.ranks)},
-          {"end_ns", totals.end},
-          {"compute_ns", totals.compute},
-          {"communication_ns", totals.communication},
-          {"idle_ns", totals.idle}};
+  return {{"ranks", rank_list(totals.ranks)},         {"end_ns", totals.end},         {"compute_ns", totals.compute},
+          {"communication_ns", totals.communication}, {"waiting_ns", totals.waiting}, {"idle_ns", totals.idle}};
 }
 
 void add_simulation(Json& out, const Simulation& simulation) {

@@ -34,11 +34,14 @@ struct Simulation {
   std::vector<std::string> assumed;  // one sentence each
   std::string timed_by;              // what gave the times; empty: there are none
   std::optional<Nanos> predicted;
-  struct Totals {  // of ranks with the same ones; they sum to `end`
+  // Of ranks with the same ones. What comes behind `end` sums to `predicted`; of what goes on at one time the first
+  // counts.
+  struct Totals {
     RankSet ranks;
-    Nanos end = 0;
+    Nanos end = 0;  // of its last operation
     Nanos compute = 0;
-    Nanos communication = 0;  // in a call and not computing at the same time
+    Nanos communication = 0;  // in a call for which all are there
+    Nanos waiting = 0;        // in a call for which somebody is not there yet
     Nanos idle = 0;
   };
   std::vector<Totals> totals;

@@ -20,16 +20,19 @@ std::string share(Nanos part, Nanos whole) {
 }
 
 void show_totals(Page& page, const Simulation& simulation) {
+  const Nanos whole = *simulation.predicted;
   page.blank();
   page.paragraph("", 0, "Where the time goes:");
-  page.paragraph(
-      "", 0, fmt::format("  {:>12} {:>10} {:>10} {:>10}  {}", "ends after", "computes", "in calls", "idle", "ranks"));
+  page.paragraph("", 0,
+                 fmt::format("  {:>9} {:>13} {:>8} {:>8} {:>12}  {}", "computing", "communicating", "waiting", "idle",
+                             "ends after", "ranks"));
   const std::size_t shown = std::min(simulation.totals.size(), kTotalsShown);
   for (std::size_t i = 0; i < shown; ++i) {
     const Simulation::Totals& t = simulation.totals[i];
-    page.paragraph("", 0,
-                   fmt::format("  {:>12} {:>10} {:>10} {:>10}  {}", format_duration(t.end), share(t.compute, t.end),
-                               share(t.communication, t.end), share(t.idle, t.end), t.ranks.text(4)));
+    page.paragraph(
+        "", 0,
+        fmt::format("  {:>9} {:>13} {:>8} {:>8} {:>12}  {}", share(t.compute, whole), share(t.communication, whole),
+                    share(t.waiting, whole), share(t.idle, whole), format_duration(t.end), t.ranks.text(4)));
   }
   if (shown < simulation.totals.size()) {
     page.paragraph(

@@ -41,6 +41,17 @@ struct ReplayOptions {
   std::optional<std::uint64_t> stop_after;
 };
 
+// Where the time of a rank goes, from the start of the run to the end of all ranks. Of what goes on at one time the
+// first in this order counts.
+struct TimeShares {
+  Picos compute = 0;
+  Picos communication = 0;  // in a call for which all are there
+  Picos waiting = 0;        // in a call for which somebody is not there: bubbles, stragglers
+  Picos idle = 0;           // in none, or at its end
+  Picos total() const { return compute + communication + waiting + idle; }
+  bool operator==(const TimeShares&) const = default;
+};
+
 // Calls that met and disagree.
 struct ReplayMismatch {
   struct Variant {
@@ -70,11 +81,12 @@ struct ReplayResult {
   // Every rank's ops with loops run out, sequence numbers, and the state in which each came to rest. Ranks that came
   // the same way share a program.
   Trace snapshot;
-  std::uint32_t classes = 0;    // ranks that were run for all (folding.h)
-  std::uint64_t rank_ops = 0;   // operations that all ranks ran, folded ones counted for each rank; saturates
-  std::vector<Picos> rank_end;  // by record, with a cost model: when its last operation that completed ended
-  RankSet unfinished;           // ranks that wait; those that stopped are none of them
-  RankSet running;              // of these, where stop_after ended the replay: whose host or stream could go on
+  std::uint32_t classes = 0;       // ranks that were run for all (folding.h)
+  std::uint64_t rank_ops = 0;      // operations that all ranks ran, folded ones counted for each rank; saturates
+  std::vector<Picos> rank_end;     // by record, with a cost model: when its last operation that completed ended
+  std::vector<TimeShares> shares;  // by record, with a cost model, of what completes
+  RankSet unfinished;              // ranks that wait; those that stopped are none of them
+  RankSet running;                 // of these, where stop_after ended the replay: whose host or stream could go on
   std::vector<ReplayMismatch> mismatches;  // by communicator and sequence number
   std::vector<HeldGroup> held;             // by rank; only with strict_groups
   std::string reason;                      // one line for people

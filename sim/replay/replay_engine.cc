@@ -115,7 +115,7 @@ bool ReplayEngine::done_by_host(std::uint32_t id) {
   Rank& rank = ranks_[id];
   set_state(id, rank.pc, OpState::completed);
   if (timed()) {
-    ends_[rank.base + rank.pc] = rank.now;
+    readies_[rank.base + rank.pc] = ends_[rank.base + rank.pc] = rank.now;
     rank.last_end = std::max(rank.last_end, rank.now);
   }
   ++rank.pc;
@@ -203,17 +203,17 @@ void ReplayEngine::start(std::uint32_t id, std::uint32_t at) {
   } else if (is_collective(op.kind)) {
     arrive(id, at);
   } else {
-    complete({id, at}, start_of({id, at}) + compute_time(id, at));
+    complete({id, at}, start_of({id, at}) + compute_time(id, at), start_of({id, at}));
   }
 }
 
-void ReplayEngine::complete(OpRef ref, Picos end) {
+void ReplayEngine::complete(OpRef ref, Picos end, Picos ready) {
   Rank& rank = ranks_[ref.rank];
   const UnrolledProgram& program = unrolled_[rank.program];
   const UnrolledOp& op = program.ops[ref.op];
   set_state(ref.rank, ref.op, OpState::completed);
   --rank.in_flight;
-  if (timed()) note_end(rank, op, ref.op, end);
+  if (timed()) note_end(rank, op, ref.op, end, ready);
   if (op.group == rank.group_now && op.group != kNoOp && !op.async && op.kind != OpKind::compute) --rank.group_left;
   StreamState& stream = streams_[rank.streams + op.stream];
   if (--stream.left == 0) {

@@ -158,7 +158,7 @@ class ReplayEngine {
   void start_stream(std::uint32_t rank, std::uint16_t stream);
   bool may_start(const Rank& rank, std::uint32_t batch) const;
   void start(std::uint32_t rank, std::uint32_t op);
-  void complete(OpRef ref, Picos end);
+  void complete(OpRef ref, Picos end, Picos ready);  // ready: when all that take part were there
   // Of matches.
   void arrive(std::uint32_t rank, std::uint32_t op);
   void meet(std::uint32_t comm, std::uint32_t seq, Instance& instance);
@@ -179,7 +179,7 @@ class ReplayEngine {
   bool timed() const { return options_.timing.costs != nullptr; }
   void note_issue(const Rank& rank, std::uint32_t op);
   void note_start(const Rank& rank, const UnrolledOp& op, std::uint32_t at);
-  void note_end(Rank& rank, const UnrolledOp& op, std::uint32_t at, Picos end);
+  void note_end(Rank& rank, const UnrolledOp& op, std::uint32_t at, Picos end, Picos ready);
   void wake(Rank& rank);  // the host's clock to the end of what it waited for
   Picos compute_time(std::uint32_t id, std::uint32_t op) const;
   Picos start_of(OpRef ref) const { return timed() ? starts_[ranks_[ref.rank].base + ref.op] : 0; }
@@ -197,6 +197,7 @@ class ReplayEngine {
   void arrive_from_network(const Transit& transit, Picos end);
   void add_uses(std::uint32_t rank, const std::vector<ResourceUse>& uses);
   void complete_instance(std::uint32_t comm, std::uint32_t seq, Picos end);
+  TimeShares shares_of(std::uint32_t rank, Picos run_end) const;  // in replay_shares.cc
   void complete_pair(const Met& met, Picos send_end, Picos recv_end);
 
   // In replay_setup.cc.
@@ -262,7 +263,7 @@ class ReplayEngine {
   Folding folding_;
   std::vector<Rank> ranks_;
   std::vector<std::uint8_t> states_;
-  std::vector<Picos> starts_, ends_;  // with times, beside states_; kNoTime: not yet
+  std::vector<Picos> starts_, readies_, ends_;  // with times, beside states_; kNoTime: not yet
   std::vector<StreamState> streams_;
   std::vector<std::uint32_t> collectives_done_;  // by slot row
   std::vector<Picos> comm_until_;                // by slot row: the end of its latest collective

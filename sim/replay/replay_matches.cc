@@ -60,7 +60,7 @@ void ReplayEngine::complete_instance(std::uint32_t comm, std::uint32_t seq, Pico
   auto& ring = comms_[comm].instances;
   Instance& instance = ring.at(seq - 1);
   instance.done = true;
-  for (const OpRef call : instance.arrived) complete(call, end);
+  for (const OpRef call : instance.arrived) complete(call, end, instance.latest);
   while (ring.size() > 0 && ring.front().done) ring.pop();
 }
 
@@ -120,7 +120,7 @@ void ReplayEngine::post(std::uint32_t id, std::uint32_t at) {
   if (pair.send.rank != kNoOp && pair.recv.rank != kNoOp) {
     pair_up(channel, op.order);
   } else if (sends && is_eager(call)) {
-    complete(call, start_of(call));
+    complete(call, start_of(call), start_of(call));
   }
 }
 
@@ -136,7 +136,7 @@ void ReplayEngine::pair_up(std::uint32_t channel, std::uint64_t order) {
   } else if (meets) {
     finish_pair({channel, order});
   } else if (is_eager(pair.send) && state(pair.send) != OpState::completed) {
-    complete(pair.send, start_of(pair.send));
+    complete(pair.send, start_of(pair.send), start_of(pair.send));
   }
 }
 
@@ -158,8 +158,9 @@ void ReplayEngine::finish_pair(const Met& met) {
 void ReplayEngine::complete_pair(const Met& met, Picos send_end, Picos recv_end) {
   auto& pairs = channels_[met.channel].pairs;
   Pair& pair = pairs.at(met.order);
-  if (state(pair.send) != OpState::completed) complete(pair.send, send_end);
-  complete(pair.recv, recv_end);
+  const Picos ready = std::max(start_of(pair.send), start_of(pair.recv));
+  if (state(pair.send) != OpState::completed) complete(pair.send, send_end, std::min(ready, send_end));
+  complete(pair.recv, recv_end, ready);
   pair.done = true;
   while (pairs.size() > 0 && pairs.front().done) pairs.pop();
 }

@@ -50,6 +50,12 @@ void ReplayEngine::tell_ranks(ReplayResult& result) {
     result.rank_ops += ranks_[id].pc;
     if (timed()) result.rank_end.push_back(ranks_[id].last_end);
   }
+  if (timed() && unfinished.empty()) {
+    const Picos end = *std::max_element(result.rank_end.begin(), result.rank_end.end());
+    std::vector<TimeShares> of_class;
+    for (std::uint32_t id = 0; id < ranks_.size(); ++id) of_class.push_back(shares_of(id, end));
+    for (const std::uint32_t id : folding_.class_of) result.shares.push_back(of_class[id]);
+  }
   result.unfinished = RankSet(std::move(unfinished));
   result.running = RankSet(std::move(running));
 }

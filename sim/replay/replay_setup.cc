@@ -129,6 +129,7 @@ void ReplayEngine::lay_out_ranks() {
   states_.assign(ops, static_cast<std::uint8_t>(OpState::planned));
   if (timed()) {
     starts_.assign(ops, kNoTime);
+    readies_.assign(ops, kNoTime);
     ends_.assign(ops, kNoTime);
   }
   streams_.resize(stream_count);

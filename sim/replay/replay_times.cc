@@ -28,8 +28,9 @@ void ReplayEngine::note_start(const Rank& rank, const UnrolledOp& op, std::uint3
   }
 }
 
-void ReplayEngine::note_end(Rank& rank, const UnrolledOp& op, std::uint32_t at, Picos end) {
+void ReplayEngine::note_end(Rank& rank, const UnrolledOp& op, std::uint32_t at, Picos end, Picos ready) {
   ends_[rank.base + at] = end;
+  readies_[rank.base + at] = ready;
   rank.last_end = std::max(rank.last_end, end);
   Picos& busy = streams_[rank.streams + op.stream].busy_until;
   busy = std::max(busy, end);

@@ -1,0 +1,89 @@
+#include "cli/commands/predict_scale.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "cli/commands/output_file.h"
+#include "cli/commands/sim_options.h"
+#include "cli/report/scaling_plot.h"
+#include "cli/report/scaling_rows.h"
+#include "sim/cluster/cluster_file.h"
+#include "sim/predict/scaling.h"
+#include "sim/replay/cluster_costs.h"
+#include "sim/replay/flat_costs.h"
+#include "traces/formats/ops_text.h"
+
+namespace ddx::cli {
+namespace {
+
+constexpr std::uint64_t kMaxRanks = 1 << 20;
+
+std::vector<std::uint32_t> scale_of(const std::string& text) {
+  std::vector<std::uint32_t> ranks;
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t comma = std::min(text.find(',', at), text.size());
+    const auto number = formats::parse_unsigned(text.substr(at, comma - at));
+    if (!number || *number == 0 || *number > kMaxRanks) {
+      throw UsageError(fmt::format("--scale '{}': expected numbers of ranks between commas, such as 8,16,64", text));
+    }
+    ranks.push_back(static_cast<std::uint32_t>(*number));
+    at = comma + 1;
+  }
+  std::sort(ranks.begin(), ranks.end());
+  ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
+  return ranks;
+}
+
+// The cluster with as many nodes as so many ranks fill.
+std::unique_ptr<sim::CostModel> costs_on(sim::Cluster cluster, const sim::Algorithm* algorithm, std::uint32_t ranks) {
+  cluster.nodes = std::max(1U, (ranks + cluster.ranks_per_node - 1) / cluster.ranks_per_node);
+  return sim::cluster_costs(cluster, algorithm);
+}
+
+void write_plot(const std::string& path, const ScalingView& view) {
+  write_file(path, [&](std::ostream& file) { file << scaling_plot(view); });
+}
+
+}  // namespace
+
+void add_scale_options(CLI::App& app, ScaleOptions& options) {
+  app.add_option("--scale", options.scale, "Predict the step of the trace at PATH on so many ranks: 8,16,64")
+      ->option_text("RANKS,...");
+  app.add_flag("--weak", options.weak, "Each rank has as much to do as recorded: the batch grows (the default)");
+  app.add_flag("--strong", options.strong, "The batch stays as it is: each rank has less to compute");
+  app.add_option("--map", options.map, "What a group is for: GROUP=data (it grows with the replicas) or GROUP=model")
+      ->option_text("GROUP=ROLE");
+  app.add_option("--cluster", options.cluster, "On nodes of this kind, as many as are needed: a preset or a file")
+      ->option_text("CLUSTER");
+  app.add_option("--flat", options.flat, "On a flat network: a port of this rate and latency for every rank")
+      ->option_text("RATE,LATENCY");
+  app.add_option("--algorithm", options.algorithm, "Take this algorithm for the collectives that it can carry out")
+      ->option_text("NAME");
+  app.add_option("--batch", options.batch, "Samples that the recorded job takes in a step")->option_text("N");
+  app.add_option("--plot", options.plot, "Draw it as well, into this SVG file")->option_text("FILE");
+}
+
+Exit predict_scale(const ScaleOptions& options, const ReadOptions& read, const CommonOptions& common,
+                   Console& console) {
+  if (options.strong && options.weak) throw UsageError("--strong and --weak: give one");
+  if (options.cluster.empty() == options.flat.empty()) {
+    throw UsageError("--scale needs a network: --cluster CLUSTER or --flat RATE,LATENCY");
+  }
+  Evidence evidence = read_evidence(read, common, console);
+  const sim::Cluster cluster = options.flat.empty() ? sim::read_cluster(options.cluster) : sim::flat(options.flat);
+  const sim::Algorithm* algorithm = algorithm_named(options.algorithm);
+  sim::ScalingOptions scaling;
+  scaling.ranks = scale_of(options.scale);
+  scaling.strong = options.strong;
+  scaling.roles = role_map(options.map);
+  scaling.costs = [&](std::uint32_t ranks) { return costs_on(cluster, algorithm, ranks); };
+  const std::size_t recorded = evidence.trace.world_size.value_or(evidence.trace.ranks.size());
+  const ScalingView view{sim::predict_scaling(evidence.trace, scaling), options.strong, options.batch, recorded};
+  if (!options.plot.empty()) write_plot(options.plot, view);
+  write_output(common.format == "json" ? scaling_json(view) : scaling_text(view), common, console);
+  return Exit::fine;
+}
+
+}  // namespace ddx::cli

@@ -1,0 +1,105 @@
+#include "cli/report/scaling_rows.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/units.h"
+#include "cli/report/json_parts.h"
+#include "cli/report/printable.h"
+#include "cli/report/text_layout.h"
+
+namespace ddx::cli {
+namespace {
+
+constexpr std::size_t kWidth = 100;
+
+// The parts of a row in nanoseconds; what rounding leaves of the whole is unattributed.
+struct Parts {
+  Nanos step, compute, communication, waiting, idle, unattributed;
+};
+
+Parts parts_of(const sim::ScalingRow& row) {
+  Parts parts{};
+  parts.step = sim::to_nanos(row.time);
+  parts.compute = row.shares.compute / sim::kPicosPerNano;
+  parts.communication = row.shares.communication / sim::kPicosPerNano;
+  parts.waiting = row.shares.waiting / sim::kPicosPerNano;
+  parts.idle = row.shares.idle / sim::kPicosPerNano;
+  parts.unattributed = parts.step - parts.compute - parts.communication - parts.waiting - parts.idle;
+  return parts;
+}
+
+std::string percent(Nanos part, Nanos whole) {
+  return fmt::format("{:.1f} %", 100.0 * static_cast<double>(part) / static_cast<double>(whole));
+}
+
+std::string headline(const ScalingView& view) {
+  const auto& rows = view.table.rows;
+  const sim::ScalingRow &first = rows.front(), &last = rows.back();
+  if (rows.size() == 1) {
+    return fmt::format("{} ranks take {} a step", format_count(first.ranks),
+                       format_duration(sim::to_nanos(first.time)));
+  }
+  return fmt::format("{} -> {} ranks give {:.1f} times the work a second, {:.0f} % of the ideal ({} scaling)",
+                     format_count(first.ranks), format_count(last.ranks), last.speedup, 100 * last.efficiency,
+                     view.strong ? "strong" : "weak");
+}
+
+}  // namespace
+
+std::optional<std::uint64_t> batch_on(const ScalingView& view, std::uint32_t ranks) {
+  if (!view.batch || view.strong || view.recorded == 0) return view.batch;
+  return (*view.batch * ranks + view.recorded / 2) / view.recorded;
+}
+
+std::string scaling_text(const ScalingView& view) {
+  Page page(kWidth, false);
+  page.paragraph("", 0, headline(view));
+  page.blank();
+  page.paragraph(
+      "", 0,
+      fmt::format("  {:>9} {:>10} {:>9} {:>10} {:>9} {:>13} {:>8} {:>7}{}", "ranks", "step", "speed-up", "efficiency",
+                  "computing", "communicating", "waiting", "idle", view.batch ? "       batch" : ""));
+  for (const sim::ScalingRow& row : view.table.rows) {
+    const Parts parts = parts_of(row);
+    std::string line = fmt::format("  {:>9} {:>10} {:>9} {:>10} {:>9} {:>13} {:>8} {:>7}", format_count(row.ranks),
+                                   format_duration(parts.step), fmt::format("{:.2f}x", row.speedup),
+                                   fmt::format("{:.1f} %", 100 * row.efficiency), percent(parts.compute, parts.step),
+                                   percent(parts.communication, parts.step), percent(parts.waiting, parts.step),
+                                   percent(parts.idle + parts.unattributed, parts.step));
+    if (const auto batch = batch_on(view, row.ranks)) line += fmt::format(" {:>11}", format_count(*batch));
+    page.paragraph("", 0, line);
+  }
+  page.blank();
+  page.paragraph("", 0,
+                 "communicating: in a call for which all are there, and not computing; waiting: somebody is not there "
+                 "yet. Means over ranks.");
+  page.blank();
+  page.paragraph("Timed by", 9, printable_line(view.table.timed_by));
+  page.paragraph("", 0, "Assumed:");
+  for (const std::string& sentence : view.table.assumed) page.paragraph("  -", 4, printable_line(sentence));
+  return page.take();
+}
+
+std::string scaling_json(const ScalingView& view) {
+  Json out;
+  out["schema"] = "ddx.scaling/1";
+  out["command"] = "predict";
+  out["mode"] = view.strong ? "strong" : "weak";
+  out["timed_by"] = view.table.timed_by;
+  out["rows"] = json_list(view.table.rows, [&](const sim::ScalingRow& row) {
+    const Parts parts = parts_of(row);
+    Json made{{"ranks", row.ranks},           {"step_ns", parts.step},       {"speedup", row.speedup},
+              {"efficiency", row.efficiency}, {"compute_ns", parts.compute}, {"communication_ns", parts.communication},
+              {"waiting_ns", parts.waiting},  {"idle_ns", parts.idle},       {"unattributed_ns", parts.unattributed}};
+    if (const auto batch = batch_on(view, row.ranks)) made["batch"] = *batch;
+    return made;
+  });
+  Json assumed = Json::array();
+  for (const std::string& sentence : view.table.assumed) assumed.push_back(sentence);
+  out["assumed"] = std::move(assumed);
+  return json_text(out);
+}
+
+}  // namespace ddx::cli

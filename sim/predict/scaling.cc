@@ -1,0 +1,95 @@
+#include "sim/predict/scaling.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+
+namespace ddx::sim {
+namespace {
+
+constexpr double kMillion = 1e6;
+
+void check(const Trace& trace) {
+  if (trace.ranks.empty()) throw Error("there is no rank in the trace: nothing to predict from");
+  const bool any = std::any_of(trace.ranks.begin(), trace.ranks.end(),
+                               [&](const RankRecord& record) { return trace.program(record).size() > 0; });
+  if (!any) throw Error("the trace holds no operation: nothing to predict from");
+  for (const Signature& signature : trace.signatures()) {
+    if (signature.compute_time && *signature.compute_time < 0) {
+      throw Error(fmt::format("a computation of {} ns: no time is less than nothing", *signature.compute_time));
+    }
+  }
+}
+
+bool computes(const Trace& trace) {
+  return std::any_of(trace.signatures().begin(), trace.signatures().end(),
+                     [](const Signature& s) { return s.kind == OpKind::compute && s.compute_time.value_or(0) > 0; });
+}
+
+ScalingRow row_of(const ReplayResult& result, std::uint32_t ranks) {
+  ScalingRow row;
+  row.ranks = ranks;
+  row.time = *std::max_element(result.rank_end.begin(), result.rank_end.end());
+  __extension__ using Sum = unsigned __int128;
+  const auto mean = [&](Picos TimeShares::*part) {
+    Sum sum = 0;
+    for (const TimeShares& shares : result.shares) sum += static_cast<std::uint64_t>(shares.*part);
+    return static_cast<Picos>(sum / result.shares.size());
+  };
+  row.shares = {mean(&TimeShares::compute), mean(&TimeShares::communication), mean(&TimeShares::waiting),
+                mean(&TimeShares::idle)};
+  row.unattributed = row.time - row.shares.total();
+  return row;
+}
+
+ScalingRow predict(const Trace& trace, std::uint32_t ranks, const ScalingOptions& options, ScalingTable& table) {
+  Trace laid = trace;
+  table.assumed = lift(laid);
+  const auto recorded = static_cast<std::uint32_t>(laid.ranks.size());
+  for (std::string& sentence : replicate(laid, ranks, options.roles)) table.assumed.push_back(std::move(sentence));
+  const auto costs = options.costs(ranks);
+  ReplayOptions replay_options;
+  replay_options.keep_ops = 0;
+  replay_options.timing.costs = costs.get();
+  if (options.strong) {
+    const double part = static_cast<double>(recorded) / ranks;
+    replay_options.timing.compute_ppm.assign(ranks, static_cast<std::uint32_t>(std::lround(part * kMillion)));
+  }
+  const ReplayResult result = replay(laid, replay_options);
+  if (result.outcome != ReplayResult::Outcome::completes) {
+    throw Error(fmt::format("on {} ranks the programs do not run to their end ({}): {}", ranks, name_of(result.outcome),
+                            result.reason));
+  }
+  table.timed_by = costs->name();
+  return row_of(result, ranks);
+}
+
+}  // namespace
+
+ScalingTable predict_scaling(const Trace& trace, const ScalingOptions& options) {
+  check(trace);
+  ScalingTable table;
+  for (const std::uint32_t ranks : options.ranks) {
+    ScalingRow row = predict(trace, ranks, options, table);
+    if (row.time == 0) throw Error("nothing in the trace takes time: no computation has a length, no call a size");
+    const ScalingRow& first = table.rows.empty() ? row : table.rows.front();
+    const double faster = static_cast<double>(first.time) / static_cast<double>(row.time);
+    const double larger = static_cast<double>(ranks) / first.ranks;
+    // A weak step does `larger` times the work.
+    row.speedup = options.strong ? faster : faster * larger;
+    row.efficiency = row.speedup / larger;
+    table.rows.push_back(row);
+  }
+  if (!computes(trace))
+    table.assumed.emplace_back("the trace holds no computation: this is the time of its calls alone");
+  table.assumed.emplace_back(options.strong
+                                 ? "the batch stays as it is: computations shrink with each rank's part of it, and "
+                                   "what is sent does not"
+                                 : "each rank computes what it was recorded to: the batch grows with the ranks");
+  return table;
+}
+
+}  // namespace ddx::sim

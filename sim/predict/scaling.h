@@ -1,0 +1,46 @@
+// How long the step of a recorded job would take on more ranks: the trace laid over each number of ranks, on a cluster
+// of as many nodes as they need, and replayed.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/replay/reference_replay.h"
+#include "sim/replay/virtual_ranks.h"
+
+namespace ddx::sim {
+
+struct ScalingOptions {
+  std::vector<std::uint32_t> ranks;  // ascending, multiples of the trace's ranks
+  // The whole batch stays as it is: each rank computes the part of it that is left for it. Else each rank computes what
+  // it was recorded to.
+  bool strong = false;
+  RoleMap roles;
+  // Costs on so many ranks. Throws Error where there is no such cluster.
+  std::function<std::unique_ptr<CostModel>(std::uint32_t ranks)> costs;
+};
+
+struct ScalingRow {
+  std::uint32_t ranks = 0;
+  Picos time = 0;          // of the whole trace
+  TimeShares shares;       // means over ranks, rounded down
+  Picos unattributed = 0;  // what the means leave of `time`
+  double speedup = 1;      // work done in a second, over that of the first row
+  double efficiency = 1;   // speedup over how many times as many ranks there are
+};
+
+struct ScalingTable {
+  std::vector<ScalingRow> rows;
+  std::string timed_by;  // on the most ranks
+  Assumptions assumed;
+};
+
+// Throws Error where the trace is no basis for a prediction: no ranks or nothing that takes time, programs that do not
+// run to their end (and why), calls without a price.
+ScalingTable predict_scaling(const Trace& trace, const ScalingOptions& options);
+
+}  // namespace ddx::sim
