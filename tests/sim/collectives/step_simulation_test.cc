@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "tests/sim/collectives/plain_steps.h"
 
 namespace ddx::sim {
 namespace {
@@ -152,6 +153,59 @@ TEST(StepSimulation, all_alike_on_any_run_with_late_ranks) {
       auto moved = ends(algorithm.name, {kind, 3'000'000}, arrivals, network);
       for (Picos& end : moved) end -= 777;
       EXPECT_EQ(moved, first) << algorithm.name;
+    }
+  }
+}
+
+struct Place {
+  std::string name;
+  Network network;
+  Members members;
+};
+
+std::vector<Place> places() {
+  Cluster cluster;
+  cluster.ranks_per_node = 4;
+  cluster.local = {450'000'000'000, 700'000};
+  cluster.network = {50'000'000'000, 5'000'000};
+  std::vector<Place> all{{"flat 9", Network(9, {25'000'000'000, 2'000'000}), flat_members(9)},
+                         {"flat 16", Network(16, {25'000'000'000, 2'000'000}), flat_members(16)}};
+  cluster.nodes = 4;
+  cluster.nics_per_node = 1;
+  all.push_back({"one NIC", Network(cluster), {16, 4, false}});
+  cluster.nics_per_node = 4;
+  cluster.nodes_per_leaf = 1;
+  cluster.oversubscription = 3;
+  cluster.spine_latency = 1'000'000;
+  all.push_back({"rails and leaves", Network(cluster), {16, 4, false}});
+  cluster.rails = false;
+  cluster.nodes_per_leaf = 3;
+  all.push_back({"no rails", Network(cluster), {16, 4, false}});
+  return all;
+}
+
+// Ranks that come at any time, so that messages meet in ports and on links in any way.
+TEST(StepSimulation, agrees_with_plain_sharing_at_every_event) {
+  std::mt19937_64 random(11);
+  for (const Place& place : places()) {
+    for (const Algorithm& algorithm : algorithms()) {
+      for (const OpKind kind : algorithm.kinds) {
+        if (!algorithm.runs(kind, place.members)) continue;
+        for (const std::uint64_t bytes : {0U, 999U, 3'000'000U}) {
+          std::vector<Picos> arrivals(place.members.ranks);
+          for (Picos& arrival : arrivals) arrival = static_cast<Picos>(random() % 200'000'000);
+          const Work work{kind, bytes};
+          const auto fast = simulate_steps(algorithm, work, arrivals, place.network);
+          const auto schedule = algorithm.schedule(work, place.members);
+          const auto plain = ddx::testing::plain_steps(*schedule, algorithm.reduces_in, arrivals, place.network);
+          for (std::size_t rank = 0; rank < fast.size(); ++rank) {
+            // An end half way between two picoseconds may fall to either side.
+            ASSERT_NEAR(static_cast<double>(fast[rank]), plain[rank], 20)
+                << algorithm.name << " " << name_of(kind) << " of " << bytes << " on " << place.name << ", rank "
+                << rank;
+          }
+        }
+      }
     }
   }
 }
