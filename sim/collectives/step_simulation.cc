@@ -9,7 +9,7 @@
 #include "base/check.h"
 #include "base/error.h"
 #include "sim/engine/time_queue.h"
-#include "sim/network/fair_share.h"
+#include "sim/network/flow_set.h"
 
 namespace ddx::sim {
 

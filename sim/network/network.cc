@@ -6,7 +6,7 @@
 
 #include "base/check.h"
 #include "base/error.h"
-#include "sim/network/fair_share.h"
+#include "sim/network/rate.h"
 
 namespace ddx::sim {
 

@@ -7,7 +7,7 @@
 #include <benchmark/benchmark.h>
 
 #include "sim/collectives/step_simulation.h"
-#include "sim/network/fair_share.h"
+#include "sim/network/flow_set.h"
 
 namespace {
 
