@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/hash.h"
-#include "sim/network/fair_share.h"
+#include "sim/network/flow_set.h"
 #include "sim/replay/agreement.h"
 #include "sim/replay/folding.h"
 #include "sim/replay/reference_replay.h"
