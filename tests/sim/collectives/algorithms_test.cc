@@ -58,7 +58,9 @@ Picos simulated(const Case& each, const LinkSpec& port) {
 
 TEST(Algorithms, steps_take_what_the_closed_form_says_to_the_picosecond) {
   for (const LinkSpec& port : ports()) {
-    for (const Case& each : cases(kRanks, {0, 1, 2, 1000, 4097, 262'144, 1'000'003})) {
+    const std::span<const std::uint32_t> all = kRanks;
+    const auto ranks = &port == &ports().front() ? all : all.first(13);
+    for (const Case& each : cases(ranks, {0, 1, 2, 1000, 4097, 262'144, 1'000'003})) {
       ASSERT_EQ(simulated(each, port), flat_price(each.work, each.ranks, port, *each.algorithm).total())
           << each.text() << " at " << port.bytes_per_second << " bytes a second, " << port.latency << " ps";
     }
@@ -85,18 +87,24 @@ TEST(Algorithms, ring_all_reduce_takes_the_known_times) {
       {1024, kMiB, 2'087'902'080}, {1024, 64 * kMiB, 4'727'733'120},    {1024, 1024 * kMiB, 44'953'729'920},
       {4096, kMiB, 8'231'932'800}, {4096, 1024 * kMiB, 51'129'187'200},
   };
+#ifdef NDEBUG
+  constexpr std::uint32_t kMostSimulated = 4096;
+#else
+  constexpr std::uint32_t kMostSimulated = 512;
+#endif
   const Algorithm& ring = *find_algorithm("ring");
   for (const Known& known : kKnown) {
     const Case each{&ring, {OpKind::all_reduce, known.bytes}, known.ranks};
     EXPECT_EQ(flat_price(each.work, each.ranks, kPort, ring).total(), known.time) << each.text();
-    if (known.ranks > 1024 && known.bytes != kMiB) continue;  // a second and a half
+    // 33.5 million messages take more than a second, and minutes under a sanitizer. The size changes nothing.
+    if (known.ranks > kMostSimulated || (known.ranks > 512 && known.bytes != kMiB)) continue;
     EXPECT_EQ(simulated(each, kPort), known.time) << each.text();
   }
 }
 
 // What is sent is what is awaited, step by step; and the closed form of the bytes.
 TEST(Algorithms, every_message_is_received_in_the_step_that_it_names) {
-  for (const Case& each : cases(kRanks, {0, 1, 1000, 262'144, 3 * kMiB + 1})) {
+  for (const Case& each : cases(kRanks, {0, 1000, 3 * kMiB + 1})) {
     const Members members = flat_members(each.ranks);
     const auto schedule = each.algorithm->schedule(each.work, members);
     std::map<std::pair<std::uint32_t, std::uint32_t>, std::int64_t> open;
