@@ -47,27 +47,28 @@ const std::vector<Group>& groups() {
       {DDX_GROUP(nvls_heads), .2, {.54}},
       {DDX_GROUP(nvls_cap), .03, {1.1, 1.1, 1.1, .933, 1.1}},
       {DDX_GROUP(nvls_fill), 1, {20, 20, 20, 20, 20}},
+      {DDX_GROUP(nvls_ranks_power), 1, {.3}},
       {DDX_GROUP(nvls_power), .3, {.3}},
       {DDX_GROUP(tree_share), .2, {.75}},
       {DDX_GROUP(tree_fill), 1, {20}},
       {DDX_GROUP(p2p_launch), .5, {40}},
       // All_to_all of 8 ranks: 210 of A100's 240, 320 of H100's 360, 640 of B200's 720 GB/s.
       {DDX_GROUP(p2p_share), .05, {.88}},
-      {DDX_GROUP(channel_simple), .05, {29.4}},
-      {DDX_GROUP(channel_ll128), .05, {19.2}},
-      // ConnectX 48 of 50 GB/s; four nodes over EFA 381.8 of 400; kernel TCP 10 of 12.5.
-      {DDX_GROUP(nic_share), .05, {.96, .92, .85, .9545, .72, .9, .8}, {3}},
+      // B300 by number of channels: 6.2, 19.2, 29.4 GB/s of each.
+      {DDX_GROUP(channel), .05, {6.2, 19.2, 29.4}},
+      // ConnectX 48 of 50 GB/s; four nodes over EFA 381.8 of 400, NCCL choosing; kernel TCP 10 of 12.5.
+      {DDX_GROUP(nic_share), .05, {.96, .92, .85, .99, .72, .9, .8}, {3}},
       // Two nodes of H100 over RoCE 328.9 of 400 in an all_gather, over TCPXO 188.7 of 200.
       {DDX_GROUP(ring_nic_share), .05, {.925, .8225, .85, .93, .72, .94, .8}, {1}},
       // From the smallest collectives of two nodes: RoCE 54 us (all_gather), EFA 65 to 75 us (all_reduce).
       {DDX_GROUP(hop), .5, {6, 25, 60, 26, 470, 60, 30}, {3}},
-      {DDX_GROUP(net_fill), 1, {50, 50, 800, 70, 500, 770, 800}},
+      {DDX_GROUP(net_fill), 1, {50, 50, 800, 60, 500, 770, 800}},
       {DDX_GROUP(net_power), .3, {.19}},
       {DDX_GROUP(slow_knee), .5, {12}},
       {DDX_GROUP(slow_power), .5, {.05}},
       // Two nodes of H100 487.1 GB/s over a link of 450.
       {DDX_GROUP(between_cap), .05, {.9, .9, 1.082, .92, .9}, {2}},
-      {DDX_GROUP(unforced_share), .05, {.96}},
+      {DDX_GROUP(unforced_share), .1, {.96}},
       {DDX_GROUP(ring_net_fill), 1, {5}},
       {DDX_GROUP(domain_fill), 1, {300}},
   };

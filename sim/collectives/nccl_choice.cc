@@ -43,7 +43,6 @@ NcclGraph graph_of(const Call& call, NcclAlgorithm algorithm) {
     case NcclAlgorithm::tree: graph = call.graphs.tree; break;
     default: graph = call.graphs.nvls; break;
   }
-  if (call.forced.channels) graph.channels = std::min(graph.channels, *call.forced.channels);
   return graph;
 }
 

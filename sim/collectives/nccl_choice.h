@@ -13,7 +13,8 @@
 
 namespace ddx::sim {
 
-// What was set by hand (NCCL_ALGO, NCCL_PROTO, NCCL_NVLS_ENABLE=0, a number of channels).
+// What was set by hand (NCCL_ALGO, NCCL_PROTO, NCCL_NVLS_ENABLE=0). `channels` is as a tuner plugin sets them: behind
+// the choice, which does not know of it.
 struct NcclForced {
   std::optional<NcclAlgorithm> algorithm;
   std::optional<NcclProtocol> protocol;

@@ -9,7 +9,6 @@ namespace ddx::sim {
 namespace {
 
 constexpr double kMebi = 1 << 20;
-constexpr double kLl128Most = 32;    // MiB: where a ring of few channels turns to Simple
 constexpr double kNoLimit = 1e9;     // GB/s
 constexpr double kDomainKnee = 512;  // MiB
 constexpr double kMeshCap = .85;     // of a mesh's links, over several nodes, where every NIC has a ring of its own
@@ -48,18 +47,23 @@ NcclMicros local_ring(const NcclCall& call, const NcclTimes& times) {
   double moving =
       transfer(call, local_ring_bus(call, times)) * (1 + loop) + ring_fill(call, times, times.ring_fill.at(call.arch));
   if (call.forced.channels) {
-    const double channel = mebis(call) > kLl128Most ? times.channel_simple : times.channel_ll128;
+    const double channel = times.channel.at(static_cast<std::size_t>(call.choice->protocol));
     moving = std::max(moving, transfer(call, channel * std::max(1U, *call.forced.channels)));
   }
   return {times.launch.at(call.arch), moving};
+}
+
+// `ranks`: of one NVLink domain.
+double nvls_fill(const NcclCall& call, const NcclTimes& times, std::uint32_t ranks) {
+  return times.nvls_fill.at(call.arch) * std::pow(ranks / 8., times.nvls_ranks_power) *
+         fill(mebis(call), 1, times.nvls_power);
 }
 
 NcclMicros local_nvls(const NcclCall& call, const NcclTimes& times) {
   const double share = times.nvls_share.at(call.arch) * (1 - times.nvls_heads / call.shape.ranks);
   const double bus =
       std::min(share * bus_factor(call.work.kind, call.shape.ranks), times.nvls_cap.at(call.arch)) * call.local_rate;
-  return {times.launch.at(call.arch),
-          transfer(call, bus) + times.nvls_fill.at(call.arch) * fill(mebis(call), 1, times.nvls_power)};
+  return {times.launch.at(call.arch), transfer(call, bus) + nvls_fill(call, times, call.shape.ranks)};
 }
 
 NcclMicros local_tree(const NcclCall& call, const NcclTimes& times) {
@@ -78,16 +82,16 @@ double inner_ring_bus(const NcclCall& call, const NcclTimes& times) {
   return call.wiring == Wiring::mesh ? call.local_rate * kMeshCap : local_ring_bus(call, times);
 }
 
+bool uses_nvls(const NcclCall& call) { return call.graphs.nvls.channels >= 2 && call.forced.nvls; }
+
 // Bus bandwidth of an all_reduce over several nodes. Between two, a tree sends every byte once each way; among more,
 // its inner nodes send and receive twice.
 double between_bus(const NcclCall& call, const NcclTimes& times) {
   const double node = node_rate(call, times.nic_share);
   const double factor = bus_factor(OpKind::all_reduce, call.shape.ranks);
   const double tree = call.shape.nodes == 2 ? node * factor : node;
-  if (call.graphs.nvls.channels >= 2 && call.forced.nvls) {
-    const double bus = std::min(tree, times.between_cap.at(call.arch) * call.local_rate);
-    const bool best = call.forced.algorithm == NcclAlgorithm::nvls_tree || call.shape.nodes == 2;
-    return best ? bus : bus * times.unforced_share;
+  if (uses_nvls(call)) {
+    return std::min(tree, times.between_cap.at(call.arch) * call.local_rate);
   }
   if (call.shape.per_node == 1) return tree;
   const double trees = std::min(tree, call.inner_trees / 2 * factor);
@@ -100,14 +104,16 @@ NcclMicros between_all_reduce(const NcclCall& call, const NcclTimes& times) {
   const double wait = times.launch.at(call.arch) + 2 * depth * times.hop.at(call.fabric);
   double moving = transfer(call, between_bus(call, times));
   if (call.domains) {
-    moving += times.nvls_fill.at(call.arch) * fill(mebis(call), 1, times.nvls_power);
+    moving += nvls_fill(call, times, call.shape.per_node);
     return {wait, moving + depth * times.domain_fill * fill(mebis(call), kDomainKnee, times.net_power)};
   }
   const auto fabric = static_cast<Fabric>(call.fabric);
   const bool slow = fabric == Fabric::efa1 || fabric == Fabric::tcpxo || fabric == Fabric::tcp;
   const double filling =
       slow ? fill(mebis(call), times.slow_knee, times.slow_power) : fill(mebis(call), 1, times.net_power);
-  return {wait, moving + depth * times.net_fill.at(call.fabric) * filling};
+  moving += depth * times.net_fill.at(call.fabric) * filling;
+  const bool best = call.forced.algorithm == NcclAlgorithm::nvls_tree || call.shape.nodes == 2 || !uses_nvls(call);
+  return {wait, best ? moving : moving / times.unforced_share};
 }
 
 NcclMicros between_ring(const NcclCall& call, const NcclTimes& times) {

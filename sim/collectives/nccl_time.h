@@ -32,19 +32,19 @@ struct NcclTimes {
   PerArch ring_loop{};   // further steps that each loop of a ring costs
   PerArch ring_fill{};   // us at 1 MiB of a ring of two ranks; grows with (n-1)^ring_ranks_power
   double ring_ranks_power = 1;
-  double ring_power = 0;   // of the size
-  double rooted_fill = 1;  // of a broadcast's or reduce's, over an all_reduce's
-  PerArch nvls_share{};    // bytes of an all_reduce a second, over the rate of the local link, of many ranks
-  double nvls_heads = 0;   // that share is (1 - nvls_heads/n) of it
-  PerArch nvls_cap{};      // bus bandwidth over the rate of the local link, at most
-  PerArch nvls_fill{};     // us at 1 MiB
-  double nvls_power = 0;
-  double tree_share = 1;      // bus bandwidth of a tree in one node over a ring's
-  double tree_fill = 0;       // us at 1 MiB
-  double p2p_launch = 0;      // us more, of an all_to_all
-  double p2p_share = 1;       // bus bandwidth of all_to_all and sends over a ring's
-  double channel_simple = 0;  // GB/s of one channel's ring, above 32 MiB
-  double channel_ll128 = 0;   // and up to there
+  double ring_power = 0;        // of the size
+  double rooted_fill = 1;       // of a broadcast's or reduce's, over an all_reduce's
+  PerArch nvls_share{};         // bytes of an all_reduce a second, over the rate of the local link, of many ranks
+  double nvls_heads = 0;        // that share is (1 - nvls_heads/n) of it
+  PerArch nvls_cap{};           // bus bandwidth over the rate of the local link, at most
+  PerArch nvls_fill{};          // us at 1 MiB, of eight ranks
+  double nvls_ranks_power = 0;  // of their number, over eight
+  double nvls_power = 0;        // of the size
+  double tree_share = 1;        // bus bandwidth of a tree in one node over a ring's
+  double tree_fill = 0;         // us at 1 MiB
+  double p2p_launch = 0;        // us more, of an all_to_all
+  double p2p_share = 1;         // bus bandwidth of all_to_all and sends over a ring's
+  std::array<double, kNcclProtocols> channel{};  // GB/s of one channel's ring: LL, LL128, Simple
 
   // Between nodes.
   PerFabric nic_share{};       // of the NICs' line rate, in an all_reduce
@@ -55,7 +55,7 @@ struct NcclTimes {
   double slow_knee = 0;  // MiB: of the networks that lag (EFA's first generation, TCPXO); 1 MiB elsewhere
   double slow_power = 0;
   PerArch between_cap{};      // bus bandwidth of an all_reduce over several nodes, over the local link's rate, at most
-  double unforced_share = 1;  // of NVLSTree's bus bandwidth: what NCCL gets where it chooses, over more than two nodes
+  double unforced_share = 1;  // of NVLSTree's speed: what NCCL gets where it chooses, over more than two nodes
   double ring_net_fill = 0;   // us at 1 MiB of a ring over several nodes, as ring_fill
   double domain_fill = 0;     // us at 512 MiB, for each doubling of NVLink domains of several nodes
 };

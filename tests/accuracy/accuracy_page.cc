@@ -200,6 +200,15 @@ std::string leave_one_out(const std::vector<ValidationRun>& runs) {
   return text + "\nOf each origin the mean:\n\n" + table;
 }
 
+// Up to 64 GPUs in the fit, the larger ones predicted.
+std::string larger_scale(const std::vector<ValidationRun>& runs) {
+  constexpr std::uint32_t kSmall = 64;
+  const auto is_small = [](const ValidationRun& run) { return run.run.placement.ranks <= kSmall; };
+  const Model model = with(fit_runs(runs_where(runs, is_small)));
+  const auto large = points_of(runs_where(runs, [&](const ValidationRun& run) { return !is_small(run); }));
+  return bands_table(large, model);
+}
+
 std::string run_list(const std::vector<ValidationRun>& runs, bool calibrates) {
   std::string text;
   for (const ValidationRun& run : runs) {
@@ -254,6 +263,10 @@ know the held-out ones. Where no run tells a constant, it is what published peak
       "nearest to a system that is\nnot in this list. No run of an origin's own hardware may be left then, so single "
       "origins can be far off.\n\n";
   text += leave_one_out(runs);
+  text +=
+      "\n## Larger than any seen\n\nThe fit sees runs of up to 64 GPUs alone; the points are those of the larger "
+      "ones.\n\n";
+  text += larger_scale(runs);
   text += "\n## Which run is where\n\nCalibrate: " + run_list(runs, true) + ".\n\nHeld out: " + run_list(runs, false) +
           ".\n";
   return text;
