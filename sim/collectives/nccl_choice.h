@@ -16,9 +16,9 @@ namespace ddx::sim {
 // What was set by hand (NCCL_ALGO, NCCL_PROTO, NCCL_NVLS_ENABLE=0). `channels` is as a tuner plugin sets them: behind
 // the choice, which does not know of it.
 struct NcclForced {
-  std::optional<NcclAlgorithm> algorithm;
-  std::optional<NcclProtocol> protocol;
-  std::optional<std::uint32_t> channels;
+  std::optional<NcclAlgorithm> algorithm = std::nullopt;
+  std::optional<NcclProtocol> protocol = std::nullopt;
+  std::optional<std::uint32_t> channels = std::nullopt;
   bool nvls = true;
   bool operator==(const NcclForced&) const = default;
 };

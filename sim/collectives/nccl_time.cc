@@ -222,7 +222,8 @@ NcclCall nccl_call(const Cluster& cluster, const Placement& placement, const Wor
   call.work = priced(work);
   call.forced = forced;
   call.shape = nccl_shape(cluster, placement);
-  if (const auto choice = nccl_choice(cluster, placement, call.work, forced)) call.choice = choice;
+  call.choice = nccl_choice(cluster, placement, call.work, forced);
+  if (!call.choice) call.choice = nccl_choice(cluster, placement, call.work);  // what is forced is not to be had here
   call.graphs = nccl_graphs(cluster, call.shape);
   call.arch = static_cast<std::size_t>(cluster.gpu.arch) - 1;
   call.fabric = static_cast<std::size_t>(cluster.fabric);

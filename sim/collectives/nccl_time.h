@@ -90,7 +90,8 @@ struct NcclMicros {
 NcclMicros nccl_micros(const NcclCall& call, const NcclTimes& times);
 
 // Any kind of operation: gather, scatter, all_to_all and sends are grouped sends; a barrier is an all_reduce of a few
-// bytes. Never below what the stated links can carry. The cluster must have GPUs and must not be flat.
+// bytes. Never below what the stated links can carry. What is forced and cannot be had is left aside. The cluster must
+// have GPUs and must not be flat.
 Price nccl_price(const Cluster& cluster, const Placement& placement, const Work& work, const NcclForced& forced = {});
 
 // The least time in which the stated links carry what the operation must move.
