@@ -85,6 +85,8 @@ Json parsed(std::string_view json, const std::string& name) {
     return Json::parse(json);
   } catch (const Json::parse_error& error) {
     throw Error(name, {.offset = error.byte, .line = {}}, "no JSON; expected an object with a list 'runs'");
+  } catch (const Json::exception&) {  // a number that no double holds
+    throw Error(name, {}, "a number is out of range; expected an object with a list 'runs'");
   }
 }
 

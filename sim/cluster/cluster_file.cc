@@ -307,6 +307,8 @@ Cluster parse_cluster(std::string_view json, const std::string& name) {
     root = Json::parse(json);
   } catch (const Json::parse_error& error) {
     throw Error(name, {.offset = error.byte, .line = {}}, "no JSON; expected one object");
+  } catch (const Json::exception&) {  // a number that no double holds
+    throw Error(name, {}, "a number is out of range; expected one object");
   }
   Section top(root, name, "");
   Cluster cluster = start_from(top);

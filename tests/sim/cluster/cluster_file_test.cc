@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <sstream>
+
 #include "base/error.h"
 #include "sim/cluster/hardware.h"
 #include "sim/cluster/presets.h"
@@ -70,6 +73,7 @@ TEST(ClusterFile, AKnownGpuBringsItsLinks) {
 TEST(ClusterFile, ErrorsNameTheKey) {
   EXPECT_THAT(error_of("{"), AllOf(HasSubstr("c.json"), HasSubstr("JSON")));
   EXPECT_THAT(error_of("[]"), HasSubstr("expected an object"));
+  EXPECT_THAT(error_of(R"({"nodes": 1e999})"), AllOf(HasSubstr("c.json"), HasSubstr("out of range")));
   EXPECT_THAT(error_of(R"({"preset": "dgx-h100", "nods": 3})"), AllOf(HasSubstr("'nods'"), HasSubstr("nodes")));
   EXPECT_THAT(error_of(R"({"preset": "dgx-x"})"), AllOf(HasSubstr("'preset'"), HasSubstr("dgx-h100")));
   EXPECT_THAT(error_of(R"({"preset": "dgx-h100", "nodes": 0})"), HasSubstr("'nodes'"));
@@ -144,6 +148,20 @@ TEST(Flat, HasOnePortARank) {
   EXPECT_EQ(cluster.network, (LinkSpec{50'000'000'000, 1'000'000}));
   EXPECT_EQ(parse_cluster(R"({"flat": "50GB/s,1us", "nodes": 16})", "c.json"), cluster);
   for (const char* text : {"50GB/s", "50GB/s;1us", ",", "1us,50GB/s", ""}) EXPECT_THROW(flat(text), Error) << text;
+}
+
+// The page's example, and every name that it must list.
+TEST(ClustersPage, IsRight) {
+  std::ifstream file(DDX_SOURCE_DIR "/docs/clusters.md");
+  std::ostringstream text;
+  text << file.rdbuf();
+  const std::string page = text.str();
+  const std::size_t begin = page.find("```json") + 7;
+  const Cluster cluster = parse_cluster(page.substr(begin, page.find("```", begin) - begin), "docs/clusters.md");
+  EXPECT_EQ(cluster.nodes_per_leaf, 32U);
+  EXPECT_EQ(cluster.gpu.name, "H100");
+  for (const std::string_view name : preset_names()) EXPECT_THAT(page, HasSubstr("`" + std::string(name) + "`"));
+  for (const GpuModel& model : gpu_models()) EXPECT_THAT(page, HasSubstr(std::string(model.name)));
 }
 
 TEST(GpuModels, AreFoundInDecoratedNames) {
