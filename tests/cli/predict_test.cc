@@ -57,7 +57,9 @@ TEST(Predict, AnswersEveryRowOfEveryRun) {
     for (std::size_t k = 0; k < times.size(); ++k) {
       const bool known = !run["rows"][k][0].is_null() && !run["gpu"].is_null();
       EXPECT_EQ(times[k].is_number(), known) << run.at("id") << ' ' << k;
-      if (known) EXPECT_GT(times[k].get<double>(), 0);
+      if (known) {
+        EXPECT_GT(times[k].get<double>(), 0);
+      }
     }
   }
 }
