@@ -110,11 +110,55 @@ std::optional<Finding> time_skew(const Evidence& evidence) {
   return f;
 }
 
+// A circle of data dependencies cannot have run; one that a control dependency closes is a converter's slip, and the
+// order that is left without it is good.
+std::optional<Finding> cycles(const Evidence& evidence) {
+  if (evidence.cycles.empty()) return std::nullopt;
+  Finding f;
+  f.code = "trace-cycle";
+  f.severity = Severity::warning;
+  f.confidence = Confidence::high;
+  const DependencyCycle* first = &evidence.cycles.front();
+  for (const DependencyCycle& cycle : evidence.cycles) {
+    if (!cycle.control && f.severity == Severity::warning) {
+      f.severity = Severity::error;
+      first = &cycle;
+    }
+  }
+  for (const DependencyCycle& cycle : evidence.cycles) {
+    if (cycle.control != first->control) continue;
+    std::string text = "nodes";
+    for (const std::uint64_t node : cycle.nodes) text += fmt::format(" {} ->", node);
+    text += fmt::format(" {}", cycle.nodes.front());
+    if (f.subjects.size() < 8) f.subjects.push_back(text);
+    if (f.evidence.size() < 3) f.evidence.push_back({evidence.path(cycle.input), std::nullopt, text});
+  }
+  const std::size_t others = first->nodes.size() - 1;
+  std::string circle;
+  if (others > 0)
+    circle = fmt::format(" waits for {} other{} it", others, others == 1 ? " that waits for" : "s that wait for");
+  f.summary = fmt::format("{} depends on itself: node {}{}", evidence.path(first->input), first->nodes.front(), circle);
+  if (first->control) {
+    f.explanation =
+        "A control dependency closes the circle; the data dependencies alone have an order. Converters of PyTorch's "
+        "traces write the caller of an operation as such, also where it comes later. They were given up, and the "
+        "rest was read.\n";
+    f.advice =
+        "Nothing to do for ddx. Simulators that take every dependency stop here: convert again with a later version.";
+  } else {
+    f.explanation =
+        "An operation that waits for its own end cannot have run. The circle was cut at its least node, so that the "
+        "rest could be read; the order of what depends on it is a guess.\n";
+    f.advice = "Mend the dependencies of these nodes, or what wrote them, and read the trace again.";
+  }
+  return f;
+}
+
 }  // namespace
 
 std::vector<Finding> judge_trace_quality(const Evidence& evidence) {
   std::vector<Finding> findings;
-  for (auto check : {empty_trace, no_rank, unknown_ops, time_skew}) {
+  for (auto check : {empty_trace, no_rank, unknown_ops, time_skew, cycles}) {
     if (auto finding = check(evidence)) findings.push_back(std::move(*finding));
   }
   return findings;

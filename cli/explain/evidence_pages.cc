@@ -19,7 +19,7 @@ constexpr ExplainPage kPages[] = {
     {"trace-no-rank", "error", "A trace does not say which rank it is of.", "nobody; the subject is the file",
      "Neither the content nor the name holds a rank.", "Renamed files, a tool that numbers otherwise.",
      "Keep the recorder's file names, or say where the rank is: --rank-from REGEX.", "Not a broken file."},
-    {"trace-cycle", "error", "Dependencies in a trace form a circle: it cannot have happened so.",
+    {"trace-cycle", "error or warning", "Dependencies in a trace form a circle: it cannot have happened so.",
      "nobody; the subjects name the nodes", "A node depends on itself over others.",
      "A tool that linked streams wrongly, two traces merged.",
      "Record again with a current version; report it to the tool.", "Not a deadlock of the job."},

@@ -50,9 +50,9 @@ bool is_rank_of_job(std::string_view before, bool attached) {
 }
 
 void remove_extensions(std::string_view& name) {
-  static constexpr std::array<std::string_view, 21> kExtensions{
+  static constexpr std::array<std::string_view, 22> kExtensions{
       ".json", ".pkl", ".pickle", ".log",   ".txt",   ".out", ".err", ".gz",  ".zst",  ".bz2", ".xz",
-      ".pt",   ".bin", ".dump",   ".trace", ".jsonl", ".csv", ".ops", ".tmp", ".pipe", ".fr"};
+      ".pt",   ".bin", ".dump",   ".trace", ".jsonl", ".csv", ".ops", ".tmp", ".pipe", ".fr",  ".et"};
   // "train.log.1": the number of an older log.
   const std::size_t dot = name.rfind('.');
   if (dot != std::string_view::npos && all_digits(name.substr(dot + 1)) && name.substr(0, dot).ends_with(".log")) {

@@ -20,10 +20,6 @@ bool is_known_program(const RankRecord& record) {
          record.rank->value < static_cast<std::int32_t>(kMaxOpsWorld);
 }
 
-bool binds(const RankRecord& record, CommId comm) {
-  return std::find(record.comms.begin(), record.comms.end(), comm) != record.comms.end();
-}
-
 struct UnlistedGroup {
   CommId comm;
   std::vector<RankId> ranks;
@@ -116,22 +112,17 @@ CommId intern_world(Trace& trace, std::string_view name, std::uint32_t world) {
 }
 
 void list_unlisted_groups(Trace& trace) {
-  const std::vector<UnlistedGroup> groups = unlisted_groups(trace);
-  if (groups.empty()) return;
-  std::unordered_map<std::uint32_t, CommId> listed;
-  for (const UnlistedGroup& group : groups) {
-    Communicator communicator = trace.communicator(group.comm);
-    communicator.members = group.ranks;
-    if (!communicator.members.empty()) listed.emplace(group.comm.value, trace.intern(std::move(communicator)));
+  std::vector<bool> listed(trace.communicators().size(), false);
+  for (UnlistedGroup& group : unlisted_groups(trace)) {
+    listed[group.comm.value] = true;
+    trace.list_members(group.comm, std::move(group.ranks));
   }
   MemberPositions positions(trace);
   for (RankRecord& record : trace.ranks) {
-    if (!is_known_program(record)) continue;
-    for (std::size_t slot = 0; slot < record.comms.size(); ++slot) {
-      const auto at = listed.find(record.comms[slot].value);
-      if (at == listed.end() || binds(record, at->second)) continue;
-      record.comms[slot] = at->second;
-      record.comm_rank[slot] = positions.find(at->second, record.rank->value).value_or(RankRecord::kNoPosition);
+    for (std::size_t slot = 0; slot < record.comms.size() && record.rank; ++slot) {
+      const CommId comm = record.comms[slot];
+      if (!listed[comm.value]) continue;
+      record.comm_rank[slot] = positions.find(comm, record.rank->value).value_or(RankRecord::kNoPosition);
     }
   }
 }

@@ -1,3 +1,4 @@
+#include "traces/formats/chakra.h"
 #include "traces/formats/flight_recorder.h"
 #include "traces/formats/importer.h"
 #include "traces/formats/log.h"
@@ -16,6 +17,7 @@ const std::vector<Importer>& importers() {
       flight_recorder_json_importer(),
       ops_importer(),
       megatrace_importer(),
+      chakra_importer(),
       nccl_ras_json_importer(),
       op_table_importer(),
       address_table_importer(),

@@ -15,6 +15,10 @@ void Evidence::merge(Evidence&& other) {
     event.input = InputId(event.input.value + shift);
     events.push_back(std::move(event));
   }
+  for (DependencyCycle& cycle : other.cycles) {
+    cycle.input = InputId(cycle.input.value + shift);
+    cycles.push_back(std::move(cycle));
+  }
   trace.merge(std::move(other.trace), shift);
   diagnostics.merge(other.diagnostics);
 }

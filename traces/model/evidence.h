@@ -1,6 +1,7 @@
 // Evidence: all that was read from what the user gave, in memory. Importers append to it, analyzers judge it.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -22,10 +23,18 @@ struct Input {
   bool unreadable = false;
 };
 
+// Dependencies of a graph that form a circle, so that it cannot have happened so.
+struct DependencyCycle {
+  InputId input;
+  std::vector<std::uint64_t> nodes;  // ids, each depends on the next and the last on the first; cut where it is long
+  bool control = false;              // some of these are control dependencies, which converters add by rule
+};
+
 struct Evidence {
   std::vector<Input> inputs;  // ordered by path
   Trace trace;
   std::vector<LogEvent> events;  // by input, then line
+  std::vector<DependencyCycle> cycles;
   Diagnostics diagnostics;
 
   // The path of an input; empty where it is not known.

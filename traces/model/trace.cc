@@ -221,6 +221,15 @@ CommId Trace::intern(Communicator&& communicator) {
   return CommId(intern_row(communicators_, communicator_index_, std::move(communicator)));
 }
 
+void Trace::list_members(CommId id, std::vector<RankId> members) {
+  Communicator& communicator = communicators_[id.value];
+  const auto [begin, end] = communicator_index_.equal_range(hash_of(communicator));
+  const auto at = std::find_if(begin, end, [&](const auto& entry) { return entry.second == id.value; });
+  if (at != end) communicator_index_.erase(at);
+  communicator.members = std::move(members);
+  communicator_index_.emplace(hash_of(communicator), id.value);
+}
+
 std::optional<std::int32_t> Trace::peer(const RankRecord& record, const Signature& signature) const {
   if (!signature.peer_slot || *signature.peer_slot >= record.peers.size()) return std::nullopt;
   return record.peers[*signature.peer_slot];

@@ -207,6 +207,8 @@ class Trace {
   CallSiteId intern(CallSite&& site);
   CommId intern(const Communicator& communicator);
   CommId intern(Communicator&& communicator);
+  // Fills in what its file could not know. An equal communicator may exist: it stays another id.
+  void list_members(CommId id, std::vector<RankId> members);
 
   const std::vector<Signature>& signatures() const { return signatures_; }
   const std::vector<CallSite>& call_sites() const { return call_sites_; }
