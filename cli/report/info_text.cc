@@ -156,8 +156,8 @@ class InfoPage {
       if (ranks.empty()) return;
       text += fmt::format("{}{}: {}", text.empty() ? "" : "\n", what, ranks.label(ranges()));
     };
-    add(inventory_.head_lost, "buffer overran, earlier operations are gone");
-    add(inventory_.tail_lost, "file cut, later operations are gone");
+    add(inventory_.head_lost, "begins late, earlier operations are not in it");
+    add(inventory_.tail_lost, "ends early, later operations are not in it");
     add(inventory_.claimed_twice, "more than one record claims");
     if (inventory_.records_without_rank > 0) {
       text += fmt::format("{}{} without a rank", text.empty() ? "" : "\n",

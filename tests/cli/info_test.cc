@@ -87,8 +87,8 @@ TEST(InfoText, IsReadable) {
 ranks seen    0,1 (2); world size not stated
 ranks absent  2 (1)
 hosts         node-a: ranks 0,1
-holes         buffer overran, earlier operations are gone: rank 0
-              file cut, later operations are gone: rank 1
+holes         begins late, earlier operations are not in it: rank 0
+              ends early, later operations are not in it: rank 1
 
 operations    7 in 2 records, 1 group
 

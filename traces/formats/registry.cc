@@ -1,6 +1,7 @@
 #include "traces/formats/chakra.h"
 #include "traces/formats/flight_recorder.h"
 #include "traces/formats/importer.h"
+#include "traces/formats/kineto.h"
 #include "traces/formats/log.h"
 #include "traces/formats/megatrace.h"
 #include "traces/formats/nccl_ras.h"
@@ -14,6 +15,7 @@ namespace ddx::formats {
 const std::vector<Importer>& importers() {
   static const std::vector<Importer> kImporters{
       flight_recorder_pickle_importer(),
+      kineto_importer(),  // before dumps in JSON: a profile may hold a pg_config too
       flight_recorder_json_importer(),
       ops_importer(),
       megatrace_importer(),
