@@ -11,6 +11,7 @@
 #include "cli/report/printable.h"
 #include "traces/formats/ops.h"
 #include "traces/formats/ops_text.h"
+#include "traces/formats/perfetto_writer.h"
 
 namespace ddx::cli {
 namespace {
@@ -20,14 +21,38 @@ struct Options {
   ReadOptions read;
 };
 
+// "OUT.perfetto.json", or any other JSON: no other form of a trace is.
+bool wants_timeline(const CommonOptions& options) {
+  return options.format == "perfetto" || options.output.ends_with(".json") || options.output.ends_with(".perfetto");
+}
+
+void write_timeline(const Trace& trace, std::ostream& out, const CommonOptions& options, Console& console) {
+  const formats::PerfettoCount count = formats::write_perfetto(trace, out);
+  if (options.quiet) return;
+  if (count.without_times > 0) {
+    console.err << fmt::format("ddx: {} of {} operations have no recorded time: placed by order\n",
+                               format_count(count.without_times), format_count(count.slices));
+  }
+  if (count.cut) {
+    console.err << fmt::format("ddx: the timeline holds the first {} operations only\n", format_count(count.slices));
+  }
+}
+
 void write_trace(const Trace& trace, const CommonOptions& options, Console& console) {
+  const auto write = [&](std::ostream& out) {
+    if (wants_timeline(options)) {
+      write_timeline(trace, out, options, console);
+    } else {
+      formats::write_ops(trace, out);
+    }
+  };
   if (options.output == "-") {
-    formats::write_ops(trace, console.out);
+    write(console.out);
     console.out << std::flush;
     if (!console.out) throw UsageError("the trace could not be written to standard output");
     return;
   }
-  write_file(options.output, [&trace](std::ostream& file) { formats::write_ops(trace, file); });
+  write_file(options.output, write);
 }
 
 // What was lost on the way in is missing in what comes out: say so where the result does not.
@@ -59,7 +84,8 @@ bool can_be_written(const RankRecord& record) {
 
 Exit convert(const Options& options, Console& console) {
   if (options.common.output.empty()) {
-    throw UsageError("convert needs a place to write to: -o OUT.ops, or -o - for standard output");
+    throw UsageError(
+        "convert needs a place to write to: -o OUT.ops, -o OUT.perfetto.json, or -o - for standard output");
   }
   const Evidence evidence = read_evidence(options.read, options.common, console);
   if (!options.common.quiet) tell_losses(evidence, console);
@@ -81,12 +107,14 @@ Action prepare(CLI::App& app) {
   help.output = "Where to write, which must be said: a file, or - for standard output";
   help.quiet = "Do not say what is left out";
   help.no_color.clear();
-  add_common_options(app, options->common, {"ops"}, help);
+  add_common_options(app, options->common, {"ops", "perfetto"}, help);
   return [options](Console& console) { return convert(*options, console); };
 }
 
 }  // namespace
 
-Command convert_command() { return {"convert", "Write the operations of dumps as text (the ops notation)", prepare}; }
+Command convert_command() {
+  return {"convert", "Write the operations of dumps as text (the ops notation) or as a timeline (Perfetto)", prepare};
+}
 
 }  // namespace ddx::cli
