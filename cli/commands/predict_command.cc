@@ -1,6 +1,7 @@
 #include <memory>
 
 #include "cli/commands/common_options.h"
+#include "cli/commands/measured_table.h"
 #include "cli/commands/predict_scale.h"
 #include "cli/commands/registry.h"
 #include "cli/report/predicted_runs.h"
@@ -14,9 +15,13 @@ struct Options {
   ReadOptions read;
   ScaleOptions scale;
   std::string collectives;
+  std::string measured;
 };
 
 Exit predict_collectives(const Options& options, Console& console) {
+  if (options.common.format != "text" && options.common.format != "json") {
+    throw UsageError("--collectives gives figures and no findings: --format text or json");
+  }
   const formats::FileBytes file(options.collectives);
   const std::vector<sim::CollectiveRun> runs = sim::read_runs(file.view(), options.collectives);
   const RenderOptions render = render_options(options.common, console);
@@ -28,33 +33,36 @@ Exit predict_collectives(const Options& options, Console& console) {
 
 Exit predict(const Options& options, Console& console) {
   if (!options.collectives.empty()) return predict_collectives(options, console);
-  if (options.scale.scale.empty()) {
-    throw UsageError("predict needs something to go by: PATH with --scale RANKS,..., or --collectives RUNS.json");
-  }
+  if (!options.measured.empty()) return judge_measured_table(options.measured, options.common, console);
   if (options.read.paths.empty()) throw UsageError("--scale needs a trace: PATH is missing");
   return predict_scale(options.scale, options.read, options.common, console);
 }
 
 Action prepare(CLI::App& app) {
   auto options = std::make_shared<Options>();
-  app.add_option("--collectives", options->collectives,
-                 "A JSON file of collective benchmarks: say what each size of each run takes")
-      ->option_text("RUNS.json");
+  CLI::Option_group* what = app.add_option_group("what", "One of these");
+  what->add_option("--collectives", options->collectives,
+                   "A JSON file of collective benchmarks: say what each size of each run takes");
+  what->add_option("--measured", options->measured,
+                   "A table of your own runs at several sizes (CSV): say how they scale, and what they do not settle");
+  what->add_option("--scale", options->scale.scale, "Predict the step of the trace at PATH on so many ranks: 8,16,64")
+      ->option_text("RANKS,...");
+  what->require_option(1);
   add_read_options(app, options->read);
   app.get_option("PATH")->required(false);
   add_scale_options(app, options->scale);
   CommonHelp help;
-  help.quiet = "One line a run";
-  help.verbose = "Why NCCL chose as it did: every algorithm and protocol, for the largest size of each run";
-  help.no_color = "";
-  add_common_options(app, options->common, {"text", "json"}, help);
+  help.fail_on = "With --measured: exit with 1 on findings of this severity or above: error, warning, info, never";
+  help.quiet = "One line a run, or a finding";
+  help.verbose = "Why NCCL chose as it did, for the largest size of each run; every finding in full";
+  add_common_options(app, options->common, reporter_names(), help);
   return [options](Console& console) { return predict(*options, console); };
 }
 
 }  // namespace
 
 Command predict_command() {
-  return {"predict", "Say how long a job takes on other numbers of ranks, and collectives on a cluster", prepare};
+  return {"predict", "Say how long a job takes on other numbers of ranks, and how measured runs scale", prepare};
 }
 
 }  // namespace ddx::cli

@@ -49,8 +49,6 @@ void write_plot(const std::string& path, const ScalingView& view) {
 }  // namespace
 
 void add_scale_options(CLI::App& app, ScaleOptions& options) {
-  app.add_option("--scale", options.scale, "Predict the step of the trace at PATH on so many ranks: 8,16,64")
-      ->option_text("RANKS,...");
   app.add_flag("--weak", options.weak, "Each rank has as much to do as recorded: the batch grows (the default)");
   app.add_flag("--strong", options.strong, "The batch stays as it is: each rank has less to compute");
   app.add_option("--map", options.map, "What a group is for: GROUP=data (it grows with the replicas) or GROUP=model")

@@ -31,7 +31,7 @@ std::string_view take_line(std::string_view& rest) {
   return line;
 }
 
-std::vector<std::string> cells_of(std::string_view row) {
+std::vector<std::string> cells_of(std::string_view row, char separator) {
   std::vector<std::string> cells(1);
   bool quoted = false;
   for (std::size_t i = 0; i < row.size(); ++i) {
@@ -47,7 +47,7 @@ std::vector<std::string> cells_of(std::string_view row) {
       }
     } else if (c == '"') {
       quoted = true;
-    } else if (c == ',') {
+    } else if (c == separator) {
       if (cells.size() == kMaxColumns) return cells;
       cells.emplace_back();
     } else {

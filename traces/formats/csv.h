@@ -20,9 +20,9 @@ bool has_extension(const std::string& path, std::initializer_list<std::string_vi
 // The first line of `rest`, taken off it, without its end.
 std::string_view take_line(std::string_view& rest);
 
-// The cells of one row, without blanks around them: quoted ones may hold commas and doubled quotes, but no line breaks.
-// At most 1,024.
-std::vector<std::string> cells_of(std::string_view row);
+// The cells of one row, without blanks around them: quoted ones may hold separators and doubled quotes, but no line
+// breaks. At most 1,024.
+std::vector<std::string> cells_of(std::string_view row, char separator = ',');
 
 // The cells of the first row; empty where that is too long to be one.
 std::vector<std::string> header_of(std::string_view text);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "traces/formats/csv.h"
 #include "traces/formats/log_scan.h"
 
 namespace ddx::formats {
@@ -168,13 +169,6 @@ class RankReader {
   std::map<std::string, Stream, std::less<>> streams_;
   std::vector<Op> ops_;
 };
-
-std::string_view take_line(std::string_view& rest) {
-  const std::size_t end = rest.find('\n');
-  const std::string_view line = rest.substr(0, end);
-  rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
-  return line;
-}
 
 void read(const Source& source, const ImportOptions& options, Evidence& out) {
   std::map<RankId, RankReader> ranks;
