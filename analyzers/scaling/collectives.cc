@@ -119,9 +119,12 @@ std::vector<Finding> judge_collectives(const ScalingTable& table, std::vector<Co
     rest.code = "scaling-info";
     rest.severity = Severity::info;
     rest.confidence = Confidence::high;
+    const bool one = rest.subjects.size() == 1;
+    const std::string_view what = open  ? "not refuted, some for lack of figures"
+                                  : one ? "within what its link carries"
+                                        : "within what their links carry";
     rest.summary =
-        fmt::format("{} of {} rows {}", rest.subjects.size(), table.collectives.size(),
-                    open ? "are not refuted, some for lack of figures" : "are within what their links carry");
+        fmt::format("{} of {} rows {} {}", rest.subjects.size(), table.collectives.size(), one ? "is" : "are", what);
     rest.advice = "Plausible is not measured: compare with nccl-tests on the same machines.";
     findings.push_back(std::move(rest));
   }

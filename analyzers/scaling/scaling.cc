@@ -17,6 +17,7 @@ constexpr double kNegative = 0.98;  // less is a loss
 constexpr double kMoreGpus = 1.25;  // from here on a gain is expected
 constexpr double kSuper = 1.05;     // efficiency above it wants an explanation
 constexpr double kGoodFit = 0.03;
+constexpr double kTolerance = 1.08;  // what rounding and units (2^30 against 10^9) explain
 
 bool positive(const std::optional<double>& value) { return value && *value > 0; }
 
@@ -133,7 +134,7 @@ Finding finding(const ScalingTable& table, std::string_view code, Severity sever
   f.severity = severity;
   f.confidence = at.rows > 1 ? Confidence::high : Confidence::medium;
   f.evidence.push_back(
-      {table.path, at.line, fmt::format("{} at {}", at.rows > 1 ? "rows" : "row", format_count(at.gpus))});
+      {table.path, at.line, fmt::format("the row{} of size {}", at.rows > 1 ? "s" : "", format_count(at.gpus))});
   return f;
 }
 
@@ -393,6 +394,19 @@ std::vector<Finding> losses(const ScalingTable& table, const ScalingAnswer& answ
   return findings;
 }
 
+// Whatever the algorithm, a node sends at least the gradients' bytes once where several nodes reduce them.
+std::string too_fast(const ScalingRun& run) {
+  if (!positive(run.link_bytes) || !positive(run.gradient_bytes) || run.nodes.value_or(1) < 2) return "";
+  std::optional<double> step = run.step_seconds;
+  if (!step && run.work_seconds && positive(run.steps)) step = *run.work_seconds / *run.steps;
+  const double least = *run.gradient_bytes / *run.link_bytes;
+  if (!step || *step * kTolerance >= least) return "";
+  return fmt::format(
+      "a step of {:.3g} s, in which {} MB of gradients cannot pass a link of {} GB/s ({:.3g} s at least), "
+      "unless a node has several links, gradients are compressed, or not every step reduces them",
+      *step, figure(*run.gradient_bytes / 1e6), figure(*run.link_bytes / 1e9), least);
+}
+
 }  // namespace
 
 std::string figure(double value) {
@@ -406,18 +420,22 @@ std::optional<Finding> find_impossible_rows(const ScalingTable& table) {
   Finding f;
   for (std::size_t i = 0; i < table.runs.size(); ++i) {
     const ScalingRun& run = table.runs[i];
-    if (rate_of(run)) continue;
-    const std::string text = fmt::format("row {}: a rate or time of zero or below", i + 1);
+    const std::string why =
+        rate_of(run) ? too_fast(run) : "a rate or time of zero or below: no result, and not a number to use";
+    if (why.empty()) continue;
+    const std::string text = fmt::format("row {}: {}", i + 1, why);
     f.subjects.push_back(fmt::format("row {}", i + 1));
     if (f.evidence.size() < 8) f.evidence.push_back({table.path, run.line, text});
-    if (f.explanation.size() < 1000) f.explanation += "R" + text.substr(1) + ": no result, and not a number to use.\n";
+    if (f.explanation.size() < 1000) f.explanation += "R" + text.substr(1) + ".\n";
   }
   if (f.subjects.empty()) return std::nullopt;
   f.code = "sim-implausible";
   f.severity = Severity::error;
   f.confidence = Confidence::high;
   f.summary = fmt::format("{} of {} rows cannot be: {}", f.subjects.size(), table.runs.size(), f.evidence.front().text);
-  f.advice = "These rows are left out. See what wrote them: -1 and 0 mostly stand for a run that failed.";
+  f.advice =
+      "See what wrote these rows, and in what units; -1 and 0 mostly stand for a run that failed, and are left out "
+      "here.";
   return f;
 }
 
