@@ -81,7 +81,8 @@ std::vector<Passage> passages(const JobView& job, const CallGroup& group) {
       const Call* here = member->call_at(call.seq);
       if (here == nullptr || here + 1 == member->calls.data() + member->calls.size() || here[1].seq != call.seq + 1)
         break;
-      const auto come = member->program->issue(here->row), go = member->program->issue(here[1].row);
+      const auto come = plausible(member->program->issue(here->row));
+      const auto go = plausible(member->program->issue(here[1].row));
       if (!come || !go) break;
       passage.come.push_back(*come);
       passage.go.push_back(*go);

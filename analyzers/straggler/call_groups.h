@@ -26,4 +26,10 @@ std::vector<CallGroup> call_groups(const JobView& job);
 // one of twenty, with any offsets, somebody goes on before everybody has come), or fewer than 16 calls can tell.
 std::optional<std::vector<Nanos>> hosts_wait(const JobView& job, const CallGroup& group);
 
+// What was read as a time, if it can be one: neither negative nor so late that sums of times would overflow.
+inline std::optional<Nanos> plausible(std::optional<Nanos> time) {
+  constexpr Nanos kLatest = INT64_MAX / 4;
+  return time && *time >= 0 && *time <= kLatest ? time : std::nullopt;
+}
+
 }  // namespace ddx::analyzers

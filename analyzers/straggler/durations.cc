@@ -8,6 +8,8 @@
 #include <tuple>
 #include <vector>
 
+#include "analyzers/straggler/call_groups.h"
+
 namespace ddx::analyzers {
 namespace {
 
@@ -15,8 +17,8 @@ constexpr double kSigmaOfMad = 1.4826;
 constexpr double kLeastSigmas = 6;
 constexpr double kLeastShorter = 0.3;  // of the others' median
 constexpr double kLeastLonger = 0.2;
-constexpr std::size_t kFewestRanks = 4;
-constexpr std::size_t kManyCalls = 8;
+constexpr double kLeastLoss = 0.1;  // of the time that the records span
+constexpr std::size_t kFewestRanks = 6;
 
 Nanos median(std::vector<Nanos> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
@@ -34,7 +36,7 @@ Lengths lengths_of(const JobView& job) {
     const Program& program = job.trace->program(*view.record);
     for (std::size_t row = 0; row < program.size(); ++row) {
       const Signature& signature = job.trace->signature(program.signature(row));
-      const auto start = program.start(row), end = program.end(row);
+      const auto start = plausible(program.start(row)), end = plausible(program.end(row));
       if (!start || !end || *end < *start) continue;
       if (!synchronizes(signature.kind) && signature.kind != OpKind::compute) continue;
       const What what{signature.kind, job.trace->text(signature.name), signature.count_in.value_or(0)};
@@ -73,6 +75,20 @@ std::optional<Odd> odd_one(const std::map<RankId, std::vector<Nanos>>& by_rank, 
   return odd;
 }
 
+// What the odd one's calls cost, against all the time that its record spans.
+bool matters(const JobView& job, const Odd& odd) {
+  const Program& program = job.trace->program(*job.view_of(odd.rank)->record);
+  Nanos first = INT64_MAX, last = INT64_MIN;
+  for (std::size_t row = 0; row < program.size(); ++row) {
+    const auto start = plausible(program.start(row)), end = plausible(program.end(row));
+    if (!start || !end) continue;
+    first = std::min(first, *start);
+    last = std::max(last, *end);
+  }
+  const double lost = static_cast<double>(std::abs(odd.others - odd.own)) * static_cast<double>(odd.calls);
+  return lost >= kLeastLoss * (static_cast<double>(last) - static_cast<double>(first));
+}
+
 std::string text_of(const What& what) {
   const auto& [kind, name, count] = what;
   std::string text(kind == OpKind::compute && !name.empty() ? name : name_of(kind));
@@ -93,15 +109,13 @@ std::string sentence_of(const What& what, const Odd& odd) {
 
 std::optional<Finding> judge_durations(const JobView& job) {
   Finding f;
-  std::size_t calls = 0;
   for (const auto& [what, by_rank] : lengths_of(job)) {
     const bool shortest = std::get<OpKind>(what) != OpKind::compute;
     const auto odd = odd_one(by_rank, shortest);
-    if (!odd) continue;
+    if (!odd || !matters(job, *odd)) continue;
     if (!f.ranks.empty() && !f.ranks.contains(odd->rank)) return std::nullopt;  // two stories: neither
     f.ranks.insert(odd->rank);
     f.victims.insert(odd->compared.without(f.ranks));
-    calls = std::max(calls, odd->calls);
     if (f.summary.empty()) {
       f.summary = shortest ? fmt::format("Rank {} is slow: it waits least in {}, {} where the others are in it for {}",
                                          odd->rank.value, text_of(what), format_duration(odd->own),
@@ -114,12 +128,12 @@ std::optional<Finding> judge_durations(const JobView& job) {
   if (f.ranks.empty()) return std::nullopt;
   f.code = "slow-rank";
   f.severity = Severity::warning;
-  f.confidence = calls >= kManyCalls ? Confidence::medium : Confidence::low;
+  f.confidence = Confidence::low;
   f.explanation +=
       "A collective ends on all ranks together: who is in it for the shortest time came last, and the longest times "
       "are "
       "of those who wait.\n";
-  if (calls < kManyCalls) f.explanation += "Few calls were seen: once may be chance.\n";
+  f.explanation += "No calls compare one by one here, so it may be chance.\n";
   const RankView* view = job.view_of(*f.ranks.begin());
   f.evidence.push_back({job.evidence->path(view->record->input), std::nullopt, f.summary});
   f.advice =

@@ -36,7 +36,7 @@ std::optional<Window> device_window(const JobView& job, const MemberView& member
   for (std::uint32_t row = before.row; row <= call.row; ++row) {
     const Signature& signature = signature_at(job, program, row);
     if (!is_call(signature.kind)) continue;
-    const auto start = program.start(row), end = program.end(row);
+    const auto start = plausible(program.start(row)), end = plausible(program.end(row));
     if (!start || !end || *end < *start) return std::nullopt;
     if (busy_until) own += std::max<Nanos>(0, *start - *busy_until);
     busy_until = std::max(busy_until.value_or(*end), *end);
@@ -123,7 +123,8 @@ std::optional<Stretch> host_stretch(const JobView& job, const CallGroup& group, 
     const auto pair = pair_at(member, seq);
     if (!pair || !alone_between(job, member, *pair->before, *pair->call)) return std::nullopt;
     if (!synchronizes(signature_at(job, *member.program, pair->before->row).kind)) return std::nullopt;
-    const auto came = member.program->issue(pair->before->row), comes = member.program->issue(pair->call->row);
+    const auto came = plausible(member.program->issue(pair->before->row));
+    const auto comes = plausible(member.program->issue(pair->call->row));
     if (!came || !comes) return std::nullopt;
     all_came = std::max(all_came, *came - offsets[i]);
     stretch.times.push_back({&member, pair->call->row, *comes - offsets[i]});
@@ -135,12 +136,45 @@ std::optional<Stretch> host_stretch(const JobView& job, const CallGroup& group, 
   return stretch;
 }
 
+// All on one host, as their records say.
+bool one_clock(const CallGroup& group) {
+  const std::string& host = group.members.front()->record->host;
+  return !host.empty() && std::all_of(group.members.begin(), group.members.end(),
+                                      [&](const MemberView* member) { return member->record->host == host; });
+}
+
+Nanos median(std::vector<Nanos> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+// A clock that is ahead looks like a rank that is always late by as much. Takes off each member what it is later than
+// the others typically, so that only what changes is left.
+void remove_clocks(std::vector<Stretch>& stretches) {
+  std::map<const MemberView*, std::vector<Nanos>> later;
+  for (const Stretch& stretch : stretches) {
+    std::vector<Nanos> all;
+    for (const OwnTime& time : stretch.times) all.push_back(time.own);
+    const Nanos middle = median(std::move(all));
+    for (const OwnTime& time : stretch.times) later[time.member].push_back(time.own - middle);
+  }
+  std::map<const MemberView*, Nanos> typical;
+  for (auto& [member, values] : later) typical[member] = median(std::move(values));
+  for (Stretch& stretch : stretches) {
+    for (OwnTime& time : stretch.times) time.own -= typical[time.member];
+  }
+}
+
 Comparison by_host(const JobView& job, const CallGroup& group, const std::vector<Nanos>& offsets,
                    const std::vector<std::uint32_t>& numbers) {
   Comparison comparison{&group, true, {}};
+  // Of two clocks neither can be told to be the wrong one.
+  if (group.members.size() == 2 && !one_clock(group)) return comparison;
   for (const std::uint32_t seq : numbers) {
     if (auto stretch = host_stretch(job, group, offsets, seq)) comparison.stretches.push_back(std::move(*stretch));
   }
+  if (!one_clock(group)) remove_clocks(comparison.stretches);
   return comparison;
 }
 

@@ -30,7 +30,8 @@ struct Comparison {
 
 // Where calls have a start and an end, own time is what lies outside of all calls of the rank, and no clocks compare.
 // Where only times of issue are known it is the time since everybody had come to the call before; that needs hosts that
-// wait for their calls (hosts_wait) and a stretch without other calls. Empty: neither.
+// wait for their calls (hosts_wait) and a stretch without other calls. Unless all are of one host, what a rank is
+// always later by is taken for its clock's error and left out. Empty: neither.
 Comparison compare_own_time(const JobView& job, const CallGroup& group);
 
 }  // namespace ddx::analyzers

@@ -19,6 +19,9 @@ struct Sample {
   double others = 0;  // median
 };
 
+// The nearest that fits.
+Nanos to_nanos(double time) { return static_cast<Nanos>(std::clamp(time, -9e18, 9e18)); }
+
 struct Weighted {
   double value, weight;
 };
@@ -86,10 +89,12 @@ void judge_always(const std::vector<Sample>& samples, SlowMember& member) {
   const double error = kErrorOfMedian * sigma * std::sqrt(squares) / weights;
   member.sigmas = std::min(member.slowdown / std::max(error, 1e-9), 1e6);
   member.above = above / weights;
+  // The spread of few values is itself uncertain.
+  const double least_sigmas = kLeastSigmas * (1 + 8 / static_cast<double>(samples.size()));
   member.always =
-      member.slowdown >= kLeastSlowdown && member.sigmas >= kLeastSigmas && member.above >= kLeastShareSlower;
+      member.slowdown >= kLeastSlowdown && member.sigmas >= least_sigmas && member.above >= kLeastShareSlower;
   if (!member.always) return;
-  member.lost = static_cast<Nanos>(lost);
+  member.lost = to_nanos(lost);
   member.own = static_cast<Nanos>(median(std::move(own)));
   member.others = static_cast<Nanos>(median(std::move(others)));
   member.typical_loss = static_cast<Nanos>(median(std::move(excess)));
@@ -110,7 +115,7 @@ struct Last {
 };
 struct Lasts {
   std::map<const MemberView*, std::vector<Last>> by_member;  // clearly last
-  std::map<const MemberView*, Nanos> lost;                   // of all margins
+  std::map<const MemberView*, double> lost;                  // of all margins
   std::map<const MemberView*, std::size_t> decided;          // of its stretches
   std::map<const MemberView*, double> chance, variance;      // of being last in so many by luck
 };
@@ -128,7 +133,7 @@ Lasts lasts_of(const Comparison& comparison, double noise) {
       }
     }
     const Nanos margin = last->own - second->own;
-    lasts.lost[last->member] += margin;
+    lasts.lost[last->member] += static_cast<double>(margin);
     if (margin <= 0 || static_cast<double>(margin) < std::max(noise, 0.1 * static_cast<double>(second->own))) continue;
     lasts.by_member[last->member].push_back({i, margin});
     const double luck = 1.0 / static_cast<double>(times.size());
@@ -156,7 +161,7 @@ bool last_too_often(Lasts& lasts, SlowMember& member) {
   const double sigmas = (last - lasts.chance[member.member]) / std::sqrt(lasts.variance[member.member]);
   if (sigmas < kLeastSigmas + 1 || last < kLeastShareLast * static_cast<double>(member.decided)) return false;
   member.sigmas = sigmas;
-  member.lost = lasts.lost[member.member];
+  member.lost = to_nanos(lasts.lost[member.member]);
   const std::vector<Last>& own = lasts.by_member[member.member];
   member.typical_loss = own[own.size() / 2].margin;
   return true;
@@ -167,7 +172,8 @@ Nanos span_of(const MemberView& member) {
   std::optional<Nanos> first, last;
   const Program& program = *member.program;
   for (std::size_t row = 0; row < program.size(); ++row) {
-    for (const auto time : {program.issue(row), program.start(row), program.end(row)}) {
+    for (const auto read : {program.issue(row), program.start(row), program.end(row)}) {
+      const auto time = plausible(read);
       if (!time) continue;
       first = std::min(first.value_or(*time), *time);
       last = std::max(last.value_or(*time), *time);

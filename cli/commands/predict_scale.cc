@@ -65,6 +65,9 @@ void add_scale_options(CLI::App& app, ScaleOptions& options) {
 
 Exit predict_scale(const ScaleOptions& options, const ReadOptions& read, const CommonOptions& common,
                    Console& console) {
+  if (common.format != "text" && common.format != "json") {
+    throw UsageError("--scale gives figures and no findings: --format text or json");
+  }
   if (options.strong && options.weak) throw UsageError("--strong and --weak: give one");
   if (options.cluster.empty() == options.flat.empty()) {
     throw UsageError("--scale needs a network: --cluster CLUSTER or --flat RATE,LATENCY");
