@@ -100,6 +100,24 @@ TEST(RandomJobs, without_a_slow_rank_nobody_is_named) {
   }
 }
 
+// Pipelines of one replica: no rank does what the first does, nor what the last does.
+TEST(RandomJobs, the_slow_stage_of_a_lone_pipeline_is_named) {
+  Draw draw(11);
+  for (std::uint64_t seed = 1; seed <= 250; ++seed) {
+    TimedJob job = random_job(draw, seed);
+    job.data = job.tensor = 1;
+    job.pipeline = draw.number(4, 8);
+    job.issue_only = false;
+    EXPECT_TRUE(judge_stragglers(run_timed(job)).empty()) << text_of(job);
+    const std::uint32_t slow = draw.number(0, job.pipeline - 1);
+    job.slow = {slow};
+    job.slowdown = draw.real(1.3, 2);
+    const std::vector<Finding> findings = judge_stragglers(run_timed(job));
+    ASSERT_EQ(findings.size(), 1U) << text_of(job);
+    EXPECT_EQ(findings[0].ranks, RankSet{RankId(slow)}) << text_of(job) << " -> " << told(findings);
+  }
+}
+
 TEST(RandomJobs, a_few_steps_without_a_slow_rank_name_nobody) {
   Draw draw(10);
   for (std::uint64_t seed = 1; seed <= 500; ++seed) {

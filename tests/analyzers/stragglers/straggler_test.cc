@@ -62,6 +62,23 @@ TEST(Straggler, a_slow_stage_of_one_replica) {
   EXPECT_EQ(findings[0].ranks, ranks({5}));
 }
 
+// Ranks that do unlike things compare as a whole: stage 2 and 3 are late because stage 1 is.
+TEST(Straggler, a_slow_stage_without_a_twin) {
+  TimedJob job;
+  job.data = 1;
+  job.pipeline = 4;
+  job.micro_batches = 8;
+  EXPECT_TRUE(judge_stragglers(run_timed(job)).empty());
+  for (const std::uint32_t slow : {0U, 1U, 2U, 3U}) {
+    job.slow = {slow};
+    const auto findings = judge_stragglers(run_timed(job));
+    ASSERT_EQ(findings.size(), 1U) << slow;
+    EXPECT_EQ(findings[0].ranks, ranks({slow}));
+    // The first and the last stage are like no other: their part of the model may be larger.
+    EXPECT_EQ(findings[0].confidence, slow == 0 || slow == 3 ? Confidence::low : Confidence::medium) << slow;
+  }
+}
+
 TEST(Straggler, all_ranks_of_a_host_are_a_node) {
   TimedJob job;
   job.data = 16;
