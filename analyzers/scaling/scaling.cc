@@ -104,7 +104,7 @@ void add_cost(const ScalingTable& table, ScalingAnswer& answer) {
 // "880 to 1,280 samples a second", "36 min to 1 h 45 min".
 std::string change(const ScalingAnswer& answer, const ScalingPoint& a, const ScalingPoint& b) {
   if (!answer.unit.empty()) return fmt::format("{} to {} {} a second", figure(a.rate), figure(b.rate), answer.unit);
-  const auto time = [](double seconds) { return format_duration(static_cast<Nanos>(seconds * 1e9)); };
+  const auto time = [](double seconds) { return format_duration(static_cast<Nanos>(std::min(seconds, 9e9) * 1e9)); };
   if (a.work_seconds && b.work_seconds) return fmt::format("{} to {}", time(*a.work_seconds), time(*b.work_seconds));
   return fmt::format("{} to {} a step", time(*a.step_seconds), time(*b.step_seconds));
 }

@@ -33,6 +33,7 @@ class TextTable {
         if (!line.empty()) line += "  ";
         line += fmt::format("{:>{}}", row[column], width);
       }
+      line.erase(line.find_last_not_of(' ') + 1);
       out += line + '\n';
     }
     return out;

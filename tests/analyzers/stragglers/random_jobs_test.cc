@@ -111,7 +111,7 @@ TEST(RandomJobs, the_slow_stage_of_a_lone_pipeline_is_named) {
     EXPECT_TRUE(judge_stragglers(run_timed(job)).empty()) << text_of(job);
     const std::uint32_t slow = draw.number(0, job.pipeline - 1);
     job.slow = {slow};
-    job.slowdown = draw.real(1.3, 2);
+    job.slowdown = draw.real(1.5, 2);
     const std::vector<Finding> findings = judge_stragglers(run_timed(job));
     ASSERT_EQ(findings.size(), 1U) << text_of(job);
     EXPECT_EQ(findings[0].ranks, RankSet{RankId(slow)}) << text_of(job) << " -> " << told(findings);

@@ -1,0 +1,251 @@
+// Tables as users keep them, and what follows from their figures. Expected values are worked out beside each.
+#include "analyzers/scaling/scaling.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "traces/formats/scaling_table.h"
+
+namespace ddx::analyzers {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+ScalingTable table_of(const std::string& text) {
+  Diagnostics diagnostics;
+  return formats::read_scaling_table("runs.csv", text, diagnostics);
+}
+ScalingAnswer judged(const std::string& text) { return judge_scaling(table_of(text)); }
+
+const Finding* find(const ScalingAnswer& answer, std::string_view code) {
+  for (const Finding& f : answer.findings) {
+    if (f.code == code) return &f;
+  }
+  return nullptr;
+}
+
+std::string all_text(const ScalingAnswer& answer) {
+  std::string text;
+  for (const Finding& f : answer.findings) text += f.summary + "\n" + f.explanation + f.advice + "\n";
+  return text;
+}
+
+std::vector<std::string> codes(const ScalingAnswer& answer) {
+  std::vector<std::string> all;
+  for (const Finding& f : answer.findings) all.push_back(f.code);
+  return all;
+}
+
+// pytorch/pytorch#17159: a maintainer's figures.
+constexpr const char* kOneNode =
+    "nodes,gpus_per_node,per_gpu_samples_per_s\n"
+    "1,1,122\n"
+    "1,2,115\n"
+    "1,4,111\n"
+    "1,8,110\n";
+
+TEST(Scaling, the_step_at_the_border_of_a_node) {
+  const ScalingAnswer answer = judged(std::string(kOneNode) + "2,8,80\n");
+  ASSERT_EQ(answer.points.size(), 5U);
+  // 115/122, 111/122, 110/122, 80/122.
+  EXPECT_NEAR(answer.points[1].efficiency, 0.943, 5e-4);
+  EXPECT_NEAR(answer.points[2].efficiency, 0.910, 5e-4);
+  EXPECT_NEAR(answer.points[3].efficiency, 0.902, 5e-4);
+  EXPECT_NEAR(answer.points[4].efficiency, 0.656, 5e-4);
+  EXPECT_DOUBLE_EQ(answer.points[4].rate, 1280);
+  // 1 M samples at 122 a second are 8,197 s of one GPU: 2.277 h.
+  EXPECT_NEAR(*answer.points[0].gpu_hours, 2.277, 1e-3);
+  EXPECT_EQ(codes(answer), (std::vector<std::string>{"scaling", "scaling-info"}));
+  const Finding& f = *find(answer, "scaling");
+  EXPECT_EQ(f.severity, Severity::info);
+  EXPECT_TRUE(f.ranks.empty());
+  EXPECT_THAT(f.summary, HasSubstr("border of the node"));
+  EXPECT_THAT(f.explanation, HasSubstr("880 to 1,280 samples a second, 1.45x for 2x"));
+  EXPECT_THAT(f.explanation, HasSubstr("4 x 8 = 2,560 samples a second at best"));
+}
+
+TEST(Scaling, one_node_says_nothing_of_two) {
+  const ScalingAnswer answer = judged(kOneNode);
+  const Finding* f = find(answer, "scaling-info");
+  ASSERT_NE(f, nullptr);
+  EXPECT_THAT(f->explanation, HasSubstr("a prediction for 2 nodes (16 GPUs) is refused"));
+  EXPECT_THAT(f->explanation, HasSubstr("At best it is 1,760 samples a second"));
+  // What the curve of one node would give, carried on: 1,733 of all, 108 a GPU.
+  for (const char* wrong : {"108", "109", "1,73", "1,74"}) EXPECT_THAT(all_text(answer), Not(HasSubstr(wrong)));
+}
+
+// NVIDIA/nccl#318: 36 minutes on one node, 105 on two with 25 Gb/s.
+TEST(Scaling, two_nodes_slower_than_one) {
+  const ScalingAnswer answer = judged(
+      "nodes,gpus,minutes,link_gbit,gradient_bytes,steps\n"
+      "1,8,36,,440000000,6000\n"
+      "2,16,105,25,440000000,3000\n");
+  const Finding* f = find(answer, "scaling-negative");
+  ASSERT_NE(f, nullptr);
+  EXPECT_EQ(f->severity, Severity::warning);
+  EXPECT_EQ(f->summary, "2x the GPUs take 2.92x the time: efficiency 0.17");
+  // 2*15/16*440 MB = 825 MB; over 3.125 GB/s 0.264 s; 3,000 times 13.2 min; and 36/2 min.
+  EXPECT_THAT(f->explanation, HasSubstr("825 MB a step"));
+  EXPECT_THAT(f->explanation, HasSubstr("3,000 steps: 13.2 min of pure transfer at full rate, to the ideal 18 min"));
+  EXPECT_THAT(f->explanation, HasSubstr("Bandwidth alone explains 31.2 of 105 min: something else"));
+  EXPECT_THAT(f->explanation, HasSubstr("counts as fully used"));
+  // 16 GPUs for 105 min.
+  EXPECT_DOUBLE_EQ(*answer.points[1].gpu_hours, 28);
+}
+
+TEST(Scaling, steps_are_those_of_the_same_work_where_they_are_not_given) {
+  const ScalingAnswer answer =
+      judged("nodes,gpus,minutes,link_gbit,gradient_bytes,steps\n1,8,36,,440000000,6000\n2,16,105,25,440000000,\n");
+  EXPECT_THAT(find(answer, "scaling-negative")->explanation, HasSubstr("3,000 steps"));
+}
+
+TEST(Scaling, without_figures_nothing_is_decomposed) {
+  const ScalingAnswer answer = judged("nodes,gpus,minutes,link_gbit\n1,8,36,\n2,16,105,25\n");
+  ASSERT_NE(find(answer, "scaling-negative"), nullptr);
+  EXPECT_THAT(all_text(answer), Not(HasSubstr("MB")));
+}
+
+// aliyun/SimAI#105: bus bandwidth above the link.
+TEST(Scaling, collectives_that_cannot_be) {
+  const ScalingAnswer answer = judged(
+      "op,group_size,bytes,time_us,link_gbyte_s\n"
+      "all_reduce,128,1073741824,30000,12.5\n"
+      "all_gather,8,67108864,400,300\n"
+      "all_reduce,8,65536,-1,300\n");
+  const Finding* f = find(answer, "sim-implausible");
+  ASSERT_NE(f, nullptr);
+  EXPECT_EQ(f->severity, Severity::error);
+  EXPECT_EQ(f->subjects, (std::vector<std::string>{"row 1", "row 3"}));
+  // 2*127/128*2^30 / 0.03 = 71.0e9; 71/12.5 = 5.7.
+  EXPECT_THAT(f->explanation, HasSubstr("= 71 GB/s over a link of 12.5 GB/s: impossible, unless 6 links"));
+  EXPECT_THAT(f->explanation, HasSubstr("negative"));
+  ASSERT_EQ(answer.collectives.size(), 3U);
+  EXPECT_NEAR(*answer.collectives[1].bus_bytes, 146.8e9, 1e8);
+  EXPECT_EQ(answer.collectives[2].bus_bytes, std::nullopt);
+  EXPECT_THAT(find(answer, "scaling-info")->explanation, HasSubstr("147 GB/s of the link's 300 GB/s: plausible"));
+}
+
+TEST(Scaling, switches_that_reduce_may_double_an_all_reduce) {
+  // 2*7/8*1 GB in 4 ms = 437.5 GB/s over 300: more than a ring can, less than twice.
+  const ScalingAnswer answer =
+      judged("op,ranks,bytes,time_ms,link_gbyte_s\nAllReduce,8,1000000000,4,300\nAllGather,8,1000000000,2,300\n");
+  EXPECT_EQ(find(answer, "sim-implausible")->subjects, std::vector<std::string>{"row 2"});
+  EXPECT_THAT(find(answer, "scaling-info")->explanation, HasSubstr("only where the network itself reduces"));
+}
+
+TEST(Scaling, a_step_too_short_for_its_gradients) {
+  // 440 MB over 25 Gb/s take 141 ms at least.
+  const ScalingAnswer answer = judged(
+      "nodes,gpus,step_ms,link_gbit,gradient_bytes\n1,8,100,25,440000000\n2,16,110,25,440000000\n4,32,150,25,"
+      "440000000\n");
+  ASSERT_NE(find(answer, "sim-implausible"), nullptr);
+  EXPECT_EQ(find(answer, "sim-implausible")->subjects, std::vector<std::string>{"row 2"});
+}
+
+TEST(Scaling, failed_runs_are_no_results) {
+  const ScalingAnswer answer = judged("gpus,tokens_per_s\n8,800\n16,-1\n32,3000\n64,0\n");
+  ASSERT_NE(find(answer, "sim-implausible"), nullptr);
+  EXPECT_EQ(find(answer, "sim-implausible")->subjects, (std::vector<std::string>{"row 2", "row 4"}));
+  EXPECT_EQ(answer.points.size(), 2U);
+}
+
+TEST(Scaling, no_gain_is_flat) {
+  const ScalingAnswer answer = judged("gpus,images_per_s\n8,1000\n16,1900\n32,1930\n");
+  const Finding* f = find(answer, "scaling-flat");
+  ASSERT_NE(f, nullptr);
+  EXPECT_EQ(f->severity, Severity::warning);
+  EXPECT_THAT(f->explanation, HasSubstr("From 16 to 32 GPUs"));
+  EXPECT_EQ(find(answer, "scaling-negative"), nullptr);
+  EXPECT_EQ(find(judged("gpus,images_per_s\n8,1000\n9,1020\n"), "scaling-flat"), nullptr) << "one more GPU";
+}
+
+TEST(Scaling, repeated_rows_say_what_is_chance) {
+  // Medians 1,000 and 960; the rows of 8 differ by 12 %.
+  const ScalingAnswer noisy = judged("gpus,images_per_s\n8,940\n8,1000\n8,1060\n16,960\n");
+  EXPECT_EQ(find(noisy, "scaling-negative"), nullptr);
+  EXPECT_THAT(find(noisy, "scaling-info")->explanation, HasSubstr("12.0 %"));
+  const ScalingAnswer quiet = judged("gpus,images_per_s\n8,999\n8,1000\n8,1001\n16,960\n");
+  EXPECT_NE(find(quiet, "scaling-negative"), nullptr);
+}
+
+TEST(Scaling, more_than_linear_wants_a_reason) {
+  EXPECT_THAT(all_text(judged("nodes,gpus,samples_per_s\n1,1,100\n1,4,480\n2,8,900\n")), HasSubstr("above 1"));
+}
+
+TEST(Scaling, every_way_to_say_the_same_gives_the_same) {
+  // Four times the GPUs, 3.2 times the work.
+  for (const char* text : {
+           "gpus,samples_per_s\n2,100\n8,320\n",
+           "ranks,img/s\n2,100\n8,320\n",
+           "world_size;tokens/s/GPU\n2;50\n8;40\n",
+           "World Size\tThroughput per GPU\n2\t50\n8\t40\n",
+           "# my runs\nnum_gpus,per_gpu_images_per_sec\n2,50\n8,40\n",
+           "gpus,step_ms,global_batch\n2,1000,100\n8,625,200\n",
+           "gpus,step time (ms),batch_per_gpu\n2,1000,50\n8,1250,50\n",
+           "gpus,s/iter\n2,1\n8,1.25\n",
+           "gpus,steps/s\n2,1\n8,0.8\n",
+           "gpus,minutes\n2,32\n8,10\n",
+           "GPUs,epoch_s\n2,\"3,200\"\n8,\"1,000\"\n",
+           "nodes,ppn,hours\n1,2,3.2\n4,2,1\n",
+           "\xEF\xBB\xBFgpus,samples_per_s\r\n8,320\r\n2,100\r\n",
+       }) {
+    const ScalingAnswer answer = judged(text);
+    ASSERT_EQ(answer.points.size(), 2U) << text;
+    EXPECT_EQ(answer.points[0].gpus, 2U) << text;
+    EXPECT_EQ(answer.points[1].gpus, 8U) << text;
+    EXPECT_NEAR(answer.points[1].speedup, 3.2, 1e-9) << text;
+    EXPECT_NEAR(answer.points[1].efficiency, 0.8, 1e-9) << text;
+  }
+}
+
+TEST(Scaling, sizes_may_be_nodes_alone) {
+  const ScalingAnswer answer = judged("nodes,tokens_per_s\n1,1000\n2,1800\n4,3000\n");
+  EXPECT_EQ(answer.size_word, "node");
+  EXPECT_NEAR(answer.points[2].efficiency, 0.75, 1e-9);
+  EXPECT_EQ(answer.points[2].gpu_hours, std::nullopt);
+}
+
+TEST(Scaling, one_row_says_little) {
+  EXPECT_EQ(codes(judged("gpus,samples_per_s\n8,100\n")), std::vector<std::string>{"scaling-info"});
+}
+
+TEST(ScalingTable, rows_that_cannot_be_read_are_counted) {
+  Diagnostics diagnostics;
+  const ScalingTable table = formats::read_scaling_table(
+      "runs.csv",
+      "gpus,samples_per_s,note\n8,100,ok\n16,n/a,\n0,100,\n-4,100,\n1.5,100,\n,100,\n32,,\n64,inf,\n128,500,\n",
+      diagnostics);
+  EXPECT_EQ(table.runs.size(), 2U);
+  EXPECT_EQ(diagnostics.count_of("measured.bad_row"), 7U);
+  EXPECT_EQ(diagnostics.count_of("measured.unused_column"), 1U);
+  EXPECT_EQ(table.runs[1].line, 10U);
+}
+
+TEST(ScalingTable, what_is_no_table_says_what_is_missing) {
+  Diagnostics diagnostics;
+  const auto error = [&](const std::string& text) -> std::string {
+    try {
+      formats::read_scaling_table("runs.csv", text, diagnostics);
+    } catch (const Error& e) {
+      return e.what();
+    }
+    return "read";
+  };
+  EXPECT_THAT(error("samples_per_s\n100\n"), HasSubstr("expected a column of sizes"));
+  EXPECT_THAT(error("gpus,colour\n8,red\n"), HasSubstr("expected a column of values"));
+  EXPECT_THAT(error("gpus,samples_per_s\n"), HasSubstr("no row"));
+  EXPECT_THAT(error(""), HasSubstr("runs.csv"));
+}
+
+TEST(Scaling, figures_are_short) {
+  EXPECT_EQ(figure(1280), "1,280");
+  EXPECT_EQ(figure(1.4545), "1.45");
+  EXPECT_EQ(figure(999.7), "1,000");
+  EXPECT_EQ(figure(110), "110");
+}
+
+}  // namespace
+}  // namespace ddx::analyzers
