@@ -6,11 +6,11 @@
 namespace ddx::analyzers {
 namespace {
 
-enum Lane : std::uint8_t { kWork, kCommunication, kUnknown, kLanes };
+enum class Lane : std::uint8_t { work, communication, unknown };
 
 struct Piece {
   Nanos begin = 0, end = 0;
-  Lane lane = kWork;
+  Lane lane = Lane::work;
 };
 
 bool is_communication(OpKind kind) {
@@ -28,15 +28,15 @@ std::optional<Piece> piece_of(const Trace& trace, const Program& program, std::s
   const auto start = plausible(program.start(row)), issue = plausible(program.issue(row));
   if (!end || (!start && !issue)) return std::nullopt;
   const Piece piece{start ? *start : *issue, *end,
-                    !start                    ? kUnknown
-                    : kind == OpKind::compute ? kWork
-                                              : kCommunication};
+                    !start                    ? Lane::unknown
+                    : kind == OpKind::compute ? Lane::work
+                                              : Lane::communication};
   return piece.begin <= piece.end ? std::optional(piece) : std::nullopt;
 }
 
 struct Edge {
   Nanos at = 0;
-  Lane lane = kWork;
+  Lane lane = Lane::work;
   int change = 0;
 };
 
@@ -50,18 +50,18 @@ TimeParts parts_of(const std::vector<Piece>& pieces, Nanos begin, Nanos end, boo
   }
   std::sort(edges.begin(), edges.end(), [](const Edge& a, const Edge& b) { return a.at < b.at; });
   TimeParts parts;
-  int open[kLanes] = {0, 0, 0};
+  std::int64_t work = 0, calls = 0, unknown = 0;  // how many are under way
   Nanos at = begin;
   const auto name = [&]() -> Nanos& {
-    if (open[kWork] > 0 && open[kCommunication] > 0) return parts.overlapped;
-    if (open[kWork] > 0) return parts.compute;
-    if (open[kCommunication] > 0) return parts.exposed;
-    return open[kUnknown] > 0 || !with_work ? parts.unattributed : parts.idle;
+    if (work > 0 && calls > 0) return parts.overlapped;
+    if (work > 0) return parts.compute;
+    if (calls > 0) return parts.exposed;
+    return unknown > 0 || !with_work ? parts.unattributed : parts.idle;
   };
   for (const Edge& edge : edges) {
     name() += edge.at - at;
     at = edge.at;
-    open[edge.lane] += edge.change;
+    (edge.lane == Lane::work ? work : edge.lane == Lane::communication ? calls : unknown) += edge.change;
   }
   name() += end - at;
   return parts;
@@ -79,8 +79,8 @@ std::optional<RankTime> time_of(const Trace& trace, std::uint32_t index) {
     if (!piece) continue;
     all.push_back(*piece);
     by_stream[trace.signature(program.signature(row)).stream].push_back(*piece);
-    with_work = with_work || piece->lane == kWork;
-    timed = timed || piece->lane != kUnknown;
+    with_work = with_work || piece->lane == Lane::work;
+    timed = timed || piece->lane != Lane::unknown;
   }
   if (!timed) return std::nullopt;
   RankTime time;

@@ -33,7 +33,7 @@ std::string rendered(const Report& report, const analyzers::ScalingAnswer& answe
                      const Console& console) {
   const RenderOptions options = render_options(common, console);
   if (common.format == "json") return render_scaling_json(report, answer);
-  const std::string text = find_reporter(common.format)->render(report, options);
+  std::string text = find_reporter(common.format)->render(report, options);
   if (common.format != "text" || common.quiet) return text;
   return scaling_table_text(answer) + "\n" + text;
 }
