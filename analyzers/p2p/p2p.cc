@@ -36,8 +36,8 @@ std::optional<Finding> size_finding(const JobView& job, const GroupView& group, 
   f.code = "p2p-size";
   f.confidence = pair.sure ? Confidence::high : Confidence::low;
   f.ranks = RankSet{pair.sender.rank, pair.receiver.rank};
-  f.summary = fmt::format("rank {} sends {} to rank {}, which receives {} (group {})", pair.sender.rank.value,
-                          describe_call(job, pair.sender, pair.send), pair.receiver.rank.value,
+  f.summary = fmt::format("what ranks {} and {} exchange does not fit: {} against {} (group {})",
+                          pair.sender.rank.value, pair.receiver.rank.value, describe_call(job, pair.sender, pair.send),
                           describe_call(job, pair.receiver, pair.recv), group.label);
   f.explanation =
       pair.sure ? "Sends and receives of one pair meet in order of posting; these two meet and do not fit.\n"
@@ -66,6 +66,37 @@ std::optional<Finding> tag_finding(const JobView& job, const GroupView& group, c
   return f;
 }
 
+std::vector<std::int64_t> tags_of(const JobView& job, const GroupView& group, const std::vector<Posted>& posted) {
+  std::vector<std::int64_t> tags;
+  for (const Posted& call : posted) {
+    const auto tag = job.trace->signature(group.members[call.member].program->signature(call.row)).tag;
+    if (tag) tags.push_back(*tag);
+  }
+  std::sort(tags.begin(), tags.end());
+  return tags;
+}
+
+// Whether the sends of a channel have other tags than its receives, however they are ordered. Only where all of both
+// are known.
+bool tags_differ(const JobView& job, const GroupView& group, const Channel& channel) {
+  if (!channel.sure || channel.sends.size() != channel.recvs.size()) return false;
+  const auto sent = tags_of(job, group, channel.sends), expected = tags_of(job, group, channel.recvs);
+  return sent.size() == channel.sends.size() && expected.size() == channel.recvs.size() && sent != expected;
+}
+
+// No order of the receives would do: where tags are kept apart, both sides wait for ever.
+void make_unmatched(Finding& f, const Pair& pair) {
+  f.code = "p2p-unmatched";
+  f.severity = Severity::error;
+  f.ranks = RankSet{pair.sender.rank, pair.receiver.rank};
+  f.explanation =
+      "Each tag on one side needs the same tag on the other, and these have none. A backend with tags (gloo, MPI) "
+      "never "
+      "matches them: both ranks wait for ever. A backend without tags (NCCL) pairs them by order, and the data may be "
+      "those of another message.\n";
+  f.advice = "Give the send and its receive the same tag.";
+}
+
 // The first bad pair of each kind in a channel; what follows may be its consequence.
 void check_channel(const JobView& job, const GroupView& group, const Channel& channel, std::vector<Finding>& findings) {
   bool size_seen = false, tag_seen = false;
@@ -85,6 +116,7 @@ void check_channel(const JobView& job, const GroupView& group, const Channel& ch
     }
     if (!tag_seen) {
       if (auto f = tag_finding(job, group, pair)) {
+        if (tags_differ(job, group, channel)) make_unmatched(*f, pair);
         findings.push_back(std::move(*f));
         tag_seen = true;
       }

@@ -8,12 +8,14 @@
 #include <utility>
 
 #include "analyzers/analyzer.h"
+#include "base/error.h"
 #include "cli/commands/common_options.h"
 #include "cli/commands/registry.h"
 #include "cli/commands/run_programs.h"
 #include "cli/commands/sim_options.h"
 #include "sim/cluster/cluster_file.h"
 #include "sim/cluster/describe.h"
+#include "sim/replay/recorded_programs.h"
 
 namespace ddx::cli {
 namespace {
@@ -25,16 +27,25 @@ struct Options {
   std::string describe;  // a cluster
 };
 
-// Lays the programs over the ranks that were asked for, and puts the faults in. Gives what was assumed and done.
-std::vector<std::string> prepare_programs(const SimOptions& options, Trace& trace) {
-  std::vector<std::string> told;
+void lay_and_inject(const SimOptions& options, Trace& trace, std::vector<std::string>& told) {
   if (options.world_size) {
     const sim::RoleMap roles = role_map(options.map);
     for (auto& sentence : sim::lift(trace)) told.push_back(std::move(sentence));
     for (auto& sentence : sim::replicate(trace, *options.world_size, roles)) told.push_back(std::move(sentence));
   }
-  for (const std::string& text : options.injections)
+  for (const std::string& text : options.injections) {
     told.push_back(sim::inject(trace, injection(text)) + " (--inject)");
+  }
+}
+
+// Lays the programs over the ranks that were asked for, and puts the faults in. Gives what was assumed and done.
+std::vector<std::string> prepare_programs(const SimOptions& options, Trace& trace) {
+  std::vector<std::string> told = sim::take_recorded(trace);
+  try {
+    lay_and_inject(options, trace, told);
+  } catch (const Error& error) {
+    throw UsageError(error.what());  // what was asked for does not fit these programs
+  }
   return told;
 }
 

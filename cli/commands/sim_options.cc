@@ -5,10 +5,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/error.h"
 #include "cli/commands/common_options.h"
 #include "sim/cluster/cluster_file.h"
 #include "sim/replay/cluster_costs.h"
-#include "sim/replay/flat_costs.h"
+#include "sim/replay/step_costs.h"
 #include "traces/formats/ops_text.h"
 
 namespace ddx::cli {
@@ -46,6 +47,9 @@ void add_sim_options(CLI::App& app, SimOptions& options) {
       ->option_text("RATE,LATENCY");
   app.add_option("--algorithm", options.algorithm, "Take this algorithm for the collectives that it can carry out")
       ->option_text("NAME");
+  app.add_option("--detail", options.detail,
+                 "steps: simulate collectives message by message, not by their closed forms")
+      ->check(CLI::IsMember({"steps"}));
   app.add_option("--compute-scale", options.compute_scale, "Computations take so many times as long as recorded")
       ->check(CLI::Range(0.0, 4000.0))
       ->option_text("X");
@@ -99,6 +103,16 @@ sim::Injection injection(const std::string& text) {
 
 namespace {
 
+// What `read` makes of an option's text.
+template <class Read>
+sim::Cluster network_of(const std::string& text, Read read) {
+  try {
+    return read(text);
+  } catch (const Error& error) {
+    throw UsageError(error.what());
+  }
+}
+
 void check_places(const sim::Cluster& cluster, const Trace& trace) {
   std::int64_t last = -1;
   for (const RankRecord& record : trace.ranks) {
@@ -126,14 +140,20 @@ std::unique_ptr<sim::CostModel> cost_model(const SimOptions& options, const Trac
   if (!options.flat.empty() && !options.cluster.empty())
     throw UsageError("--flat and --cluster are two networks: give one");
   const sim::Algorithm* algorithm = algorithm_named(options.algorithm);
-  if (!options.flat.empty()) return sim::flat_costs({sim::flat(options.flat).network, algorithm, sim::Library::nccl});
+  const bool steps = !options.detail.empty();
+  if (!options.flat.empty()) {
+    const sim::Cluster flat = network_of(options.flat, sim::flat);
+    return steps ? sim::step_costs(flat, algorithm) : sim::cluster_costs(flat, algorithm);
+  }
   if (options.cluster.empty()) {
-    if (algorithm != nullptr) throw UsageError("--algorithm needs a network: --flat RATE,LATENCY or --cluster");
+    if (algorithm != nullptr || steps) {
+      throw UsageError("--algorithm and --detail need a network: --flat RATE,LATENCY or --cluster CLUSTER");
+    }
     return nullptr;
   }
-  const sim::Cluster cluster = sim::read_cluster(options.cluster);
+  const sim::Cluster cluster = network_of(options.cluster, sim::read_cluster);
   if (!cluster.flat) check_places(cluster, trace);
-  return sim::cluster_costs(cluster, algorithm);
+  return steps ? sim::step_costs(cluster, algorithm) : sim::cluster_costs(cluster, algorithm);
 }
 
 namespace {

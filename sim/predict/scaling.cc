@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "sim/replay/recorded_programs.h"
 
 namespace ddx::sim {
 namespace {
@@ -47,7 +48,8 @@ ScalingRow row_of(const ReplayResult& result, std::uint32_t ranks) {
 
 ScalingRow predict(const Trace& trace, std::uint32_t ranks, const ScalingOptions& options, ScalingTable& table) {
   Trace laid = trace;
-  table.assumed = lift(laid);
+  table.assumed = take_recorded(laid);
+  for (std::string& sentence : lift(laid)) table.assumed.push_back(std::move(sentence));
   const auto recorded = static_cast<std::uint32_t>(laid.ranks.size());
   for (std::string& sentence : replicate(laid, ranks, options.roles)) table.assumed.push_back(std::move(sentence));
   const auto costs = options.costs(ranks);

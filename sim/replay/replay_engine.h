@@ -189,6 +189,8 @@ class ReplayEngine {
   std::optional<Cost> collective_cost(OpRef call) const;
   std::optional<Cost> transfer_cost(OpRef send) const;
 
+  void complete_by_steps(std::uint32_t comm, std::uint32_t seq);
+
   // What is under way on shared links, in replay_network.cc.
   bool shares() const { return timed() && folding_.resources > 0; }
   void send_off(const Transit& transit, Picos start);
@@ -276,7 +278,9 @@ class ReplayEngine {
   // And why nothing of them goes on: for each held group the call whose partner has not come, or is held itself.
   std::vector<OpRef> held_;
   std::unordered_map<std::uint64_t, Cost, KeyedHash> costs_;  // of a class of communicators or channels, and signature
-  std::vector<Transit> transits_;                             // under way; entries of free_transits_ are not
+  // By steps: of calls to which all came at one time, how long after it each member is done.
+  std::unordered_map<std::uint64_t, std::vector<Picos>, KeyedHash> step_times_;
+  std::vector<Transit> transits_;  // under way; entries of free_transits_ are not
   std::vector<std::uint32_t> free_transits_;
   std::priority_queue<Departure, std::vector<Departure>, std::greater<>> departures_;
   std::optional<FlowSet> flows_;

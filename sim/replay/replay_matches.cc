@@ -51,6 +51,7 @@ void ReplayEngine::meet(std::uint32_t comm, std::uint32_t seq, Instance& instanc
   if (!agrees) note_mismatch(comm, seq, false, instance.arrived);
   if (!agrees && options_.mismatch_blocks) return;
   if (!timed()) return complete_instance(comm, seq, 0);
+  if (options_.timing.costs->by_steps()) return complete_by_steps(comm, seq);
   const Cost& cost = cost_of(instance);
   if (!shares()) return complete_instance(comm, seq, instance.latest + cost.price.total());
   send_off({false, comm, seq, &cost}, instance.latest);

@@ -40,6 +40,13 @@ class CostModel {
   // The resources of a rank, by kind, as many for every rank: two ranks of one number share one. Empty: nothing is
   // ever in anybody's way.
   virtual std::vector<std::uint32_t> resources(RankId rank) const = 0;
+  // Whether collectives are simulated message by message: then every rank is run, each collective has the network for
+  // itself, and ends() is asked instead of collective().
+  virtual bool by_steps() const { return false; }
+  // When each member is done, by position, for arrivals by position. nullopt: it cannot be done.
+  virtual std::optional<std::vector<Picos>> ends(const Communicator&, const Work&, const std::vector<Picos>&) const {
+    return std::nullopt;
+  }
 };
 
 struct Timing {

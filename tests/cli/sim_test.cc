@@ -1,0 +1,296 @@
+// `ddx sim` and `ddx predict --scale` as a user meets them. The broken programs are those on which other simulators
+// exit with 0, mostly in silence: a call left out, another size, another kind, ...
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "cli/app.h"
+
+namespace ddx::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using testing::HasSubstr;
+
+struct Answer {
+  int status = 0;
+  std::string out;
+  std::string err;
+};
+
+Answer ddx(const std::vector<std::string>& arguments) {
+  std::ostringstream out, err;
+  Console console{.out = out, .err = err};
+  const Exit status = run(arguments, console);
+  return {static_cast<int>(status), out.str(), err.str()};
+}
+
+class Sim : public testing::Test {
+ protected:
+  Sim() {
+    std::string name = (fs::temp_directory_path() / "ddx_sim_XXXXXX").string();
+    if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("no scratch folder");
+    folder_ = name;
+  }
+  ~Sim() override {
+    std::error_code ignored;
+    fs::remove_all(folder_, ignored);
+  }
+  std::string file(const std::string& name) const { return (folder_ / name).string(); }
+  std::string write(const std::string& text, const std::string& name = "job.ops") const {
+    std::ofstream(file(name), std::ios::binary) << text;
+    return file(name);
+  }
+  Answer sim(const std::string& ops, std::vector<std::string> options = {}) const {
+    options.insert(options.begin(), {"sim", write(ops)});
+    return ddx(options);
+  }
+  json report(const std::string& ops, std::vector<std::string> options = {}) const {
+    options.insert(options.end(), {"--format", "json"});
+    return json::parse(sim(ops, options).out);
+  }
+
+ private:
+  fs::path folder_;
+};
+
+std::string on_one_line(std::string text) {
+  std::string out;
+  for (const char c : text) {
+    if (c != '\n' && !(c == ' ' && out.ends_with(' '))) out += c;
+    if (c == '\n' && !out.ends_with(' ')) out += ' ';
+  }
+  return out;
+}
+
+std::string ring_of(const char* first, const char* second) {
+  std::string text = "world 8\n";
+  for (int r = 0; r < 8; ++r) {
+    for (const std::string_view half : {first, second}) {
+      const int peer = half == "send" ? (r + 1) % 8 : (r + 7) % 8;
+      text += std::to_string(r) + (half == "send" ? " send f32 1024 to " : " recv f32 1024 from ") +
+              std::to_string(peer) + "\n";
+    }
+  }
+  return text;
+}
+
+// Every row names the rank, the call and its group, what it differs in, and who waits.
+TEST_F(Sim, NamesWhatOtherSimulatorsPassOver) {
+  struct Row {
+    const char* what;
+    std::string ops;
+    int status;
+    std::vector<const char*> said;
+  };
+  const Row rows[] = {
+      {"a rank misses the only collective",
+       "world 8\n0-2,4-7 all_reduce f32 262144\n",
+       1,
+       {"rank 3 never called all_reduce f32 x 262,144 (group pg0, seq 1): ranks 0-2,4-7 wait for it"}},
+      {"a rank misses the last one",
+       "world 8\nall broadcast f32 8 root=0\nall all_reduce f32 262144\n0-2,4-7 all_gather f32 2\n",
+       1,
+       {"rank 3", "all_gather f32 x 2 (group pg0, seq 3)", "ranks 0-2,4-7 wait"}},
+      {"half the size",
+       "world 8\n0-2,4-7 all_reduce f32 262144\n3 all_reduce f32 131072\n",
+       1,
+       {"rank 3 and ranks 0-2,4-7 disagree on the size: all_reduce f32 x 131,072 against all_reduce f32 x 262,144 "
+        "(group "
+        "pg0, seq 1)"}},
+      {"64 times the size",
+       "world 8\n0-2,4-7 all_reduce f32 262144\n3 all_reduce f32 16777216\n",
+       1,
+       {"rank 3 and ranks 0-2,4-7", "all_reduce f32 x 16,777,216 against all_reduce f32 x 262,144"}},
+      {"another kind",
+       "world 8\n0-2,4-7 all_reduce f32 262144\n3 all_gather f32 262144\n",
+       1,
+       {"rank 3 and ranks 0-2,4-7 disagree on the operation: all_gather f32 x 262,144 against all_reduce f32 x "
+        "262,144"}},
+      {"a broadcast",
+       "world 8\n0-2,4-7 all_reduce f32 262144\n3 broadcast f32 262144 root=0\n",
+       1,
+       {"rank 3", "broadcast f32 x 262,144 root=0 against all_reduce f32 x 262,144 (group pg0, seq 1)"}},
+      {"two in swapped order",
+       "world 8\n0-2,4-7 all_reduce f32 262144\n0-2,4-7 all_gather f32 1024\n3 all_gather f32 1024\n"
+       "3 all_reduce f32 262144\n",
+       1,
+       {"rank 3 swapped two operations: all_gather f32 x 1,024 comes before all_reduce f32 x 262,144"}},
+      {"swapped over two groups",
+       "world 8\npg a = all\npg b = all\n0-2,4-7 all_reduce f32 8 a\n0-2,4-7 all_reduce f32 8 b\n"
+       "3 all_reduce f32 8 b\n3 all_reduce f32 8 a\n",
+       1,
+       {"rank 3 uses its groups in another order", "(group b, seq 1)", "(group a, seq 1)"}},
+      {"a send without its receive",
+       "world 8\n3 send f32 1024 to 4\n",
+       1,
+       {"rank 3 waits in send f32 x 1,024 to 4 for rank 4, which never posts the receive (group pg0)"}},
+      {"a receive without its send",
+       "world 8\n3 recv f32 1024 from 4\n",
+       1,
+       {"rank 3 waits in recv f32 x 1,024 from 4 for rank 4, which never posts the send (group pg0)"}},
+      {"all receive first",
+       ring_of("recv", "send"),
+       1,
+       {"ranks 0-7 wait for each other in a circle of sends and receives"}},
+      {"all send first",
+       ring_of("send", "recv"),
+       1,
+       {"ranks 0-7 wait for each other in a circle of sends and receives"}},
+      {"sizes of a send and its receive",
+       "world 8\n3 send f32 1024 to 4\n4 recv f32 512 from 3\n",
+       1,
+       {"ranks 3 and 4", "send f32 x 1,024 to 4 against recv f32 x 512 from 3 (group pg0)"}},
+      {"tags that never meet",
+       "world 8\n3 send f32 1024 to 4 tag=1\n4 recv f32 1024 from 3 tag=2\n",
+       1,
+       {"rank 4 receives with tag 2 what rank 3 sends with tag 1 (group pg0)"}},
+      {"a peer out of range",
+       "world 8\n3 send f32 1024 to pos:12\n",
+       1,
+       {"rank 3 names a root or peer outside the group: send f32 x 1,024 to 12 (group pg0 has 8 members)"}},
+      {"a cut file", "world 8\nall all_reduce f3", 3, {"line 2: expected a datatype"}},
+      {"an empty file", "", 3, {"the file is empty"}},
+      {"garbage", "\x01\x02\xff\xfe not a job", 3, {"nothing in it speaks of a job"}},
+      {"a rank without a record",
+       "world 8\nabsent 3\n0-2,4-7 all_reduce f32 262144\n",
+       1,
+       {"rank 3 left no evidence", "ranks 0-2,4-7 wait in all_reduce f32 x 262,144 (group pg0, seq 1)"}},
+      {"an unknown group", "world 8\nall all_reduce f32 1024 nosuch\n", 3, {"line 2: group 'nosuch' is unknown here"}},
+  };
+  for (const Row& row : rows) {
+    const Answer answer = sim(row.ops);
+    EXPECT_EQ(answer.status, row.status) << row.what << '\n' << answer.out;
+    for (const char* said : row.said) EXPECT_THAT(on_one_line(answer.out), HasSubstr(said)) << row.what;
+  }
+}
+
+constexpr const char* kTraining =
+    "world 4\n0,1 pg tp = 0,1\n2,3 pg tp = 2,3\n0,2 pg dp = 0,2\n1,3 pg dp = 1,3\n"
+    "all compute 5ms\nall all_reduce i8 2000 tp\nall all_reduce i8 2000 dp\n";
+
+TEST_F(Sim, SaysThatAllRunToTheirEnd) {
+  EXPECT_THAT(sim(kTraining).out, testing::StartsWith("COMPLETES  4 ranks run to their end, 12 operations\n"));
+  const json whole = report(kTraining);
+  EXPECT_EQ(whole["simulation"]["outcome"], "completes");
+  EXPECT_EQ(whole["simulation"]["classes"], 1);
+  EXPECT_FALSE(whole.contains("predicted_ns")) << "no network was named";
+}
+
+// 1 GB/s and 1 us: an all_reduce of 2,000 bytes on two ranks takes 2 x (1 + 1) us by the ring.
+TEST_F(Sim, TimesOnAFlatNetwork) {
+  const json timed = report(kTraining, {"--flat", "1GB/s,1us", "--algorithm", "ring"});
+  EXPECT_EQ(timed["predicted_ns"], 5'000'000 + 4'000 + 4'000);
+  const json& totals = timed["rank_totals"];
+  ASSERT_EQ(totals.size(), 1U);
+  EXPECT_EQ(totals[0]["ranks"], json::array({0, 1, 2, 3}));
+  EXPECT_EQ(totals[0]["compute_ns"], 5'000'000);
+  EXPECT_EQ(totals[0]["communication_ns"], 8'000);
+  EXPECT_EQ(totals[0]["waiting_ns"], 0);
+  EXPECT_EQ(totals[0]["idle_ns"], 0);
+  EXPECT_EQ(report(kTraining, {"--flat", "1GB/s,1us", "--algorithm", "ring", "--detail", "steps"})["predicted_ns"],
+            timed["predicted_ns"]);
+  EXPECT_EQ(report(kTraining, {"--flat", "1GB/s,1us", "--algorithm", "ring", "--compute-scale", "0.5"})["predicted_ns"],
+            2'508'000);
+}
+
+TEST_F(Sim, WhoIsSlowMakesOthersWait) {
+  const json timed = report(kTraining, {"--flat", "1GB/s,1us", "--algorithm", "ring", "--slow", "3=1.2"});
+  EXPECT_EQ(timed["predicted_ns"], 6'008'000);
+  for (const json& totals : timed["rank_totals"]) {
+    EXPECT_EQ(totals["compute_ns"].get<int>() + totals["communication_ns"].get<int>() +
+                  totals["waiting_ns"].get<int>() + totals["idle_ns"].get<int>(),
+              6'008'000);
+    // Rank 0 meets 2 after its own 4 us, and 2 has met 3 by then.
+    if (totals["ranks"][0] != 3) EXPECT_EQ(totals["waiting_ns"], 1'000'000) << totals;
+  }
+}
+
+TEST_F(Sim, StepByStepAndInOneFormula) {
+  for (const char* ranks : {"2", "5", "8", "16"}) {
+    const std::string ops = std::string("world ") + ranks + "\nall all_reduce f32 100003\nall all_gather bf16 77\n";
+    const std::vector<std::string> flat{"--flat", "50GB/s,1us", "--algorithm", "ring"};
+    std::vector<std::string> steps = flat;
+    steps.insert(steps.end(), {"--detail", "steps"});
+    EXPECT_EQ(report(ops, flat)["predicted_ns"], report(ops, steps)["predicted_ns"]) << ranks;
+  }
+}
+
+TEST_F(Sim, LaysATraceOverMoreRanksAndSaysHow) {
+  const json laid = report(kTraining, {"--world-size", "64"});
+  EXPECT_EQ(laid["simulation"]["ranks"], 64);
+  EXPECT_EQ(laid["world_size"], 64);
+  EXPECT_EQ(laid["simulation"]["assumed"][0],
+            "64 ranks are 16 replicas of the 4 in the trace: rank j x 4 + r does what rank r does");
+}
+
+TEST_F(Sim, PutsAFaultIn) {
+  const json faulty = report(kTraining, {"--world-size", "64", "--inject", "skip@9:tp/1"});
+  ASSERT_FALSE(faulty["findings"].empty());
+  EXPECT_EQ(faulty["findings"][0]["ranks"], json::array({9}));
+}
+
+TEST_F(Sim, RefusesWhatItIsNotMeantFor) {
+  const auto error = [&](std::vector<std::string> options) {
+    const Answer answer = sim(kTraining, std::move(options));
+    EXPECT_EQ(answer.status, 2) << answer.out;
+    return on_one_line(answer.err);
+  };
+  EXPECT_THAT(error({"--world-size", "63"}), HasSubstr("a multiple of 4"));
+  EXPECT_THAT(error({"--flat", "50GB,1us"}), HasSubstr("expected a number with its unit"));
+  EXPECT_THAT(error({"--inject", "lose@1:2"}), HasSubstr("there is no fault 'lose'"));
+  EXPECT_THAT(error({"--algorithm", "ring"}), HasSubstr("need a network"));
+  EXPECT_THAT(error({"--flat", "1GB/s,1us", "--algorithm", "star"}), HasSubstr("Expected one of ring"));
+  EXPECT_THAT(error({"--cluster", "dgx-h100", "--world-size", "64"}), HasSubstr("give it 8 nodes"));
+}
+
+TEST_F(Sim, PredictsOtherNumbersOfRanks) {
+  const std::vector<std::string> base{"predict", write(kTraining), "--flat", "1GB/s,1us", "--algorithm",
+                                      "ring",    "--format",       "json",   "--batch",   "64"};
+  const auto predicted = [&](std::vector<std::string> options) {
+    options.insert(options.begin(), base.begin(), base.end());
+    const Answer answer = ddx(options);
+    EXPECT_EQ(answer.status, 0) << answer.err;
+    return json::parse(answer.out);
+  };
+  const json weak = predicted({"--scale", "4,16", "--plot", file("plot.svg")});
+  ASSERT_EQ(weak["rows"].size(), 2U);
+  EXPECT_EQ(weak["rows"][0]["step_ns"], 5'008'000);
+  // dp has 8 members now: 14 steps of 1 us and 250 bytes.
+  EXPECT_EQ(weak["rows"][1]["step_ns"], 5'000'000 + 4'000 + 14 * 1'250);
+  EXPECT_EQ(weak["rows"][1]["batch"], 256);
+  for (const json& row : weak["rows"]) {
+    EXPECT_EQ(row["compute_ns"].get<int>() + row["communication_ns"].get<int>() + row["waiting_ns"].get<int>() +
+                  row["idle_ns"].get<int>() + row["unattributed_ns"].get<int>(),
+              row["step_ns"].get<int>());
+  }
+  std::ostringstream drawn;
+  drawn << std::ifstream(file("plot.svg")).rdbuf();
+  EXPECT_THAT(drawn.str(), testing::AllOf(testing::StartsWith("<svg "), testing::EndsWith("</svg>\n")));
+  const json strong = predicted({"--scale", "4,16", "--strong"});
+  EXPECT_EQ(strong["rows"][1]["step_ns"], 1'250'000 + 4'000 + 14 * 1'250);
+  EXPECT_EQ(strong["rows"][1]["batch"], 64);
+}
+
+TEST_F(Sim, RefusesWhatIsNoPrediction) {
+  const auto error = [&](const std::string& ops, std::vector<std::string> options, int status = 3) {
+    options.insert(options.begin(), {"predict", write(ops)});
+    const Answer answer = ddx(options);
+    EXPECT_EQ(answer.status, status) << answer.out;
+    return on_one_line(answer.err);
+  };
+  const std::vector<std::string> flat{"--scale", "4,8", "--flat", "1GB/s,1us"};
+  EXPECT_THAT(error("world 4\n", flat), HasSubstr("nothing to predict from"));
+  EXPECT_THAT(error("world 4\nall all_reduce f32 ?\n", flat), HasSubstr("cannot be priced"));
+  EXPECT_THAT(error("world 4\n0-2 all_reduce f32 8\n", flat), HasSubstr("do not run to their end"));
+  EXPECT_THAT(error(kTraining, {"--scale", "4,8"}, 2), HasSubstr("needs a network"));
+  EXPECT_THAT(error(kTraining, {"--scale", "4;8", "--flat", "1GB/s,1us"}, 2), HasSubstr("expected numbers of ranks"));
+}
+
+}  // namespace
+}  // namespace ddx::cli
