@@ -141,12 +141,12 @@ def print_tables(figures):
     about = figures["machine"]
     print(f"{about['cores']} cores of {about['cpu']}, {about['memory_gib']} GiB, {about['system']}; load before "
           f"{about['load_before']:.1f}, after {figures['load_after']:.1f}. Peer: {figures['peer']}\n")
-    print("| ranks | messages | ddx: wall, best (processor) | messages a second | memory | peer: wall (processor) |"
+    print("| ranks | messages | ddx: wall, best (processor) | messages a second of processor | memory | peer: wall (processor) |"
           " memory | ratio of wall (processor) | of memory |\n|--:|--:|--:|--:|--:|--:|--:|--:|--:|")
     for row in figures["ddx"]:
         messages = 2 * row["ranks"] * (row["ranks"] - 1)
         cells = (f"{row['ranks']:,}", f"{messages:,}", f"{row['wall_s']:.3f} s ({row['cpu_s']:.3f})",
-                 f"{messages / row['wall_s'] / 1e6:.1f} M",
+                 f"{messages / max(row['cpu_s'], 1e-3) / 1e6:.1f} M",
                  f"{row['mib']:.0f} MiB", *peer_cells(figures, row))
         print("| " + " | ".join(cells) + " |")
     if figures["micro"]:

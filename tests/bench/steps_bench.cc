@@ -60,6 +60,23 @@ BENCHMARK(halving_doubling_late)->Arg(1024)->Unit(benchmark::kMillisecond);
 BENCHMARK(tree)->Arg(1024)->Unit(benchmark::kMillisecond);
 BENCHMARK(pairwise)->Arg(1024)->Unit(benchmark::kMillisecond);
 
+// Every algorithm for every kind that it has.
+void closed_forms(benchmark::State& state) {
+  const auto ranks = static_cast<std::uint32_t>(state.range(0));
+  std::int64_t prices = 0;
+  for (auto _ : state) {
+    for (const Algorithm& algorithm : algorithms()) {
+      for (const ddx::OpKind kind : algorithm.kinds) {
+        if (!algorithm.runs(kind, flat_members(ranks))) continue;
+        benchmark::DoNotOptimize(flat_price({kind, 25 * kMiB}, ranks, kPort, algorithm));
+        ++prices;
+      }
+    }
+  }
+  state.SetItemsProcessed(prices);
+}
+BENCHMARK(closed_forms)->Arg(4096);
+
 // Flows that come and go, each on a link of its own (0) or all on one (1).
 void flow_set(benchmark::State& state, bool shared) {
   constexpr std::uint32_t kFlows = 64;
