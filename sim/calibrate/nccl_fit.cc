@@ -12,7 +12,7 @@ constexpr std::uint64_t kMebi = 1U << 20;
 constexpr double kSmallWeight = .5;  // of points below 1 MiB
 constexpr double kFullRows = 12;     // of a run: more of them share this weight
 constexpr double kLargeError = .15;  // from where on an error counts less than its square
-constexpr double kHold = .1;        // of what is known, against one point
+constexpr double kHold = .1;         // of what is known, against one point
 
 // Grows as x near 0 and as the root of x far away, so that its square is the soft L1 loss.
 double softened(double error) {

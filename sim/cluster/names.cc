@@ -13,9 +13,9 @@ constexpr std::array<std::string_view, 3> kLibraries{"nccl", "gloo", "mpi"};
 constexpr std::array<std::string_view, 4> kWirings{"switched", "mesh", "cube_mesh", "pcie"};
 constexpr std::array<std::string_view, 7> kFabrics{"infiniband", "roce", "efa1", "efa", "tcpx", "tcpxo", "tcp"};
 
-template <typename Enum, std::size_t N>
-std::optional<Enum> from(std::string_view name, const std::array<std::string_view, N>& names) {
-  for (std::size_t i = 0; i < N; ++i) {
+template <typename Enum, std::size_t kCount>
+std::optional<Enum> from(std::string_view name, const std::array<std::string_view, kCount>& names) {
+  for (std::size_t i = 0; i < kCount; ++i) {
     if (names[i] == name) return static_cast<Enum>(i);
   }
   return std::nullopt;

@@ -103,16 +103,18 @@ NcclMicros between_all_reduce(const NcclCall& call, const NcclTimes& times) {
   const double depth = std::log2(call.shape.nodes);
   const double wait = times.launch.at(call.arch) + 2 * depth * times.hop.at(call.fabric);
   double moving = transfer(call, between_bus(call, times));
+  if (uses_nvls(call)) moving += nvls_fill(call, times, call.shape.per_node);
   if (call.domains) {
-    moving += nvls_fill(call, times, call.shape.per_node);
-    return {wait, moving + depth * times.domain_fill * fill(mebis(call), kDomainKnee, times.net_power)};
+    return {wait, moving + depth * times.domain_fill * fill(mebis(call), kDomainKnee, times.domain_power)};
   }
   const auto fabric = static_cast<Fabric>(call.fabric);
   const bool slow = fabric == Fabric::efa1 || fabric == Fabric::tcpxo || fabric == Fabric::tcp;
   const double filling =
       slow ? fill(mebis(call), times.slow_knee, times.slow_power) : fill(mebis(call), 1, times.net_power);
   moving += depth * times.net_fill.at(call.fabric) * filling;
-  const bool best = call.forced.algorithm == NcclAlgorithm::nvls_tree || call.shape.nodes == 2 || !uses_nvls(call);
+  // EFA's plugin brings a tuner along, which takes what is best.
+  const bool best = call.forced.algorithm == NcclAlgorithm::nvls_tree || call.shape.nodes == 2 || !uses_nvls(call) ||
+                    fabric == Fabric::efa;
   return {wait, best ? moving : moving / times.unforced_share};
 }
 

@@ -58,6 +58,7 @@ struct NcclTimes {
   double unforced_share = 1;  // of NVLSTree's speed: what NCCL gets where it chooses, over more than two nodes
   double ring_net_fill = 0;   // us at 1 MiB of a ring over several nodes, as ring_fill
   double domain_fill = 0;     // us at 512 MiB, for each doubling of NVLink domains of several nodes
+  double domain_power = 0;
 };
 
 // The fitted ones. A test fits them again.

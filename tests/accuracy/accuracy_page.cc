@@ -239,9 +239,10 @@ its mean with the sign. What a run's own notes call unreliable was set aside bef
 ([which](../tests/data/validation/excluded.json)).
 
 The constants ([what they are](clusters.md#what-a-collective-takes)) are fitted to {} of the runs. A *kind* is GPU, network
-and collective; of each kind the first, third, ... run in the order of ids calibrates, the others are held out. Whole runs are
-split, never the rows of one. The form of the model was chosen with all of these runs in view; only the constants do not
-know the held-out ones. Where no run tells a constant, it is what published peaks and NCCL's own model say.
+and collective; of each kind the first, third, ... run in the order of ids calibrates, the others are held out, and so is a
+run whose notes tell of hardware that none of its fields does. Whole runs are split, never the rows of one. The form of the
+model was chosen with all of these runs in view; only the constants do not know the held-out ones. Where no run tells a
+constant, it is what published peaks and NCCL's own model say.
 
 ## Runs that were held out
 

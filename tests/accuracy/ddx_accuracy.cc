@@ -8,21 +8,20 @@
 
 int main(int argc, char** argv) {
   try {
-    using namespace ddx::sim;
-    const std::vector<ValidationRun> runs = validation_runs();
+    const std::vector<ddx::sim::ValidationRun> runs = ddx::sim::validation_runs();
     if (argc < 2) {
-      std::cout << accuracy_page(runs);
+      std::cout << ddx::sim::accuracy_page(runs);
       return 0;
     }
     if (argc > 2 || std::string_view(argv[1]) != "--constants") {
       std::cerr << "usage: ddx_accuracy [--constants]\n";
       return 2;
     }
-    std::vector<const ValidationRun*> calibrating;
-    for (const ValidationRun& run : runs) {
+    std::vector<const ddx::sim::ValidationRun*> calibrating;
+    for (const ddx::sim::ValidationRun& run : runs) {
       if (run.calibrates) calibrating.push_back(&run);
     }
-    std::cout << times_source(fit_runs(calibrating));
+    std::cout << ddx::sim::times_source(ddx::sim::fit_runs(calibrating));
   } catch (const std::exception& error) {
     std::cerr << "ddx_accuracy: " << error.what() << '\n';
     return 1;

@@ -30,8 +30,16 @@ std::string kind_of(const CollectiveRun& run) {
                      run.collective);
 }
 
-void exclude(std::vector<ValidationRun>& runs) {
-  const auto excluded = nlohmann::json::parse(text_of(kFolder + "excluded.json"));
+nlohmann::json excluded_json() { return nlohmann::json::parse(text_of(kFolder + "excluded.json")); }
+
+bool is_always_held_out(const nlohmann::json& excluded, const std::string& id) {
+  for (const auto& item : excluded.at("held_out")) {
+    if (item.at("id").get<std::string>() == id) return true;
+  }
+  return false;
+}
+
+void exclude(const nlohmann::json& excluded, std::vector<ValidationRun>& runs) {
   for (const auto& item : excluded.at("excluded")) {
     for (ValidationRun& run : runs) {
       if (run.run.id != item.at("id").get<std::string>()) continue;
@@ -56,12 +64,15 @@ std::vector<ValidationRun> validation_runs() {
     one.kind = kind_of(one.run);
     runs.push_back(std::move(one));
   }
-  exclude(runs);
+  const nlohmann::json excluded = excluded_json();
+  exclude(excluded, runs);
   std::erase_if(runs, [](const ValidationRun& run) { return points_of({&run}).empty(); });
   std::sort(runs.begin(), runs.end(),
             [](const ValidationRun& a, const ValidationRun& b) { return a.run.id < b.run.id; });
   std::map<std::string, int> seen;
-  for (ValidationRun& run : runs) run.calibrates = seen[run.kind]++ % 2 == 0;
+  for (ValidationRun& run : runs) {
+    run.calibrates = !is_always_held_out(excluded, run.run.id) && seen[run.kind]++ % 2 == 0;
+  }
   return runs;
 }
 
