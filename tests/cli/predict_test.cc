@@ -33,7 +33,7 @@ Answer ddx(const std::vector<std::string>& arguments) {
 const std::string kRuns = DDX_SOURCE_DIR "/tests/data/validation/nccl_tests.json";
 
 std::string scratch(const std::string& text) {
-  const std::string path = testing::TempDir() + "/ddx_predict_" + std::to_string(::getpid()) + ".json";
+  std::string path = testing::TempDir() + "/ddx_predict_" + std::to_string(::getpid()) + ".json";
   std::ofstream(path) << text;
   return path;
 }
