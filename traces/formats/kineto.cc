@@ -35,7 +35,7 @@ class Profile {
   Profile(const Source& source, const ImportOptions& options, Evidence& out)
       : source_(source), options_(options), out_(out), positions_(out.trace), builder_(out.trace, positions_) {}
 
-  void read();
+  void read(KinetoProfile profile);
 
  private:
   std::optional<Nanos> absolute(std::optional<Nanos> time) const;
@@ -251,7 +251,7 @@ RankRecord& Profile::finish() {
   record.library_version = printable(profile_.library_version, kMostName);
   record.head_lost = record.tail_lost = true;  // a window of the run
   record.stream_ordered = is_stream_ordered(record.backend);
-  record.timing = true;
+  if (!profile_.kernels.empty()) record.timing = true;
   if (profile_.world_size && *profile_.world_size > 0 && *profile_.world_size <= INT32_MAX) {
     out_.trace.world_size = static_cast<std::uint32_t>(*profile_.world_size);
   }
@@ -290,8 +290,8 @@ void Profile::report() {
   }
 }
 
-void Profile::read() {
-  profile_ = read_kineto_events(source_.bytes, out_.trace.strings, options_.max_ops_per_file);
+void Profile::read(KinetoProfile profile) {
+  profile_ = std::move(profile);
   if (profile_.events == 0 && profile_.broken_at) {
     throw Error(source_.path, {*profile_.broken_at, std::nullopt}, "expected JSON with trace events");
   }
@@ -306,7 +306,18 @@ void Profile::read() {
 }
 
 void read_kineto(const Source& source, const ImportOptions& options, Evidence& out) {
-  Profile(source, options, out).read();
+  Profile(source, options, out).read(read_kineto_events(source.bytes, out.trace.strings, options.max_ops_per_file));
+}
+
+void read_host(const Source& source, const ImportOptions& options, Evidence& out) {
+  Profile(source, options, out).read(read_host_trace(source.bytes, options.max_ops_per_file));
+}
+
+Sniff sniff_host(const std::string&, std::string_view head) {
+  const std::size_t begin = head.find_first_not_of(" \t\r\n\xEF\xBB\xBF");
+  if (begin == std::string_view::npos || head[begin] != '{') return Sniff::no;
+  return contains(head, "\"schema\"") && contains(head, "\"nodes\"") && contains(head, "\"ctrl_deps\"") ? Sniff::sure
+                                                                                                        : Sniff::no;
 }
 
 // Of what other tools write as trace events, a profile is told by its own keys.
@@ -326,6 +337,10 @@ Sniff sniff_kineto(const std::string&, std::string_view head) {
 Importer kineto_importer() {
   return {"kineto", "profiles of torch.profiler (Kineto's trace events in JSON), one file a rank", sniff_kineto,
           read_kineto};
+}
+
+Importer host_trace_importer() {
+  return {"host-trace", "host execution traces of PyTorch (JSON), one file a rank", sniff_host, read_host};
 }
 
 }  // namespace ddx::formats

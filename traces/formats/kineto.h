@@ -11,4 +11,7 @@ namespace ddx::formats {
 // profile has no beginning and no end of the job: both are taken as lost.
 Importer kineto_importer();
 
+// Host execution traces of PyTorch (ExecutionTraceObserver): the collectives of one rank in their order, without times.
+Importer host_trace_importer();
+
 }  // namespace ddx::formats

@@ -64,6 +64,9 @@ struct KinetoProfile {
 // Names go to `strings`. Reads what stands before the first fault where the text is broken.
 KinetoProfile read_kineto_events(std::string_view text, StringTable& strings, std::uint64_t max_events);
 
+// The same of a host execution trace, whose nodes have no times: records in their order, and the groups that they use.
+KinetoProfile read_host_trace(std::string_view text, std::uint64_t max_nodes);
+
 // Microseconds as written ("4458676524648.797"), to the nanosecond; nullopt beyond 64 bits.
 std::optional<Nanos> parse_micros(std::string_view text);
 

@@ -15,7 +15,7 @@
 namespace ddx::formats {
 namespace {
 
-std::string quoted(std::string_view text) {
+std::string json_text(std::string_view text) {
   return nlohmann::json(std::string(text)).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
@@ -25,31 +25,7 @@ std::string micros(Nanos time) {
   return part == 0 ? fmt::format("{}", time / kMicrosecond) : fmt::format("{}.{:03}", time / kMicrosecond, part);
 }
 
-std::uint64_t element_bytes(DataType type) {
-  switch (type) {
-    case DataType::i8:
-    case DataType::u8:
-    case DataType::f8e4m3:
-    case DataType::f8e5m2:
-    case DataType::boolean: return 1;
-    case DataType::i16:
-    case DataType::u16:
-    case DataType::f16:
-    case DataType::bf16: return 2;
-    case DataType::i32:
-    case DataType::u32:
-    case DataType::f32: return 4;
-    case DataType::i64:
-    case DataType::u64:
-    case DataType::f64:
-    case DataType::complex64: return 8;
-    case DataType::complex128: return 16;
-    case DataType::unknown: break;
-  }
-  return 0;
-}
-
-constexpr std::int32_t kFirstOther = 1'000'000'000;  // process numbers of records that are not a rank's first
+constexpr std::int64_t kFirstOther = 1'000'000'000;  // process numbers of records that are not a rank's first
 
 // The calls that meet: of one collective, or one send with its receive.
 struct MeetKey {
@@ -88,7 +64,8 @@ class Writer {
   void write_slice(std::uint32_t index, const TimelineSlice& slice);
   void write_arrow(std::uint32_t index, const TimelineSlice& slice);
   std::string arguments(const RankRecord& record, const TimelineSlice& slice) const;
-  std::string label(const RankRecord& record, const Signature& signature) const;
+  std::string label(const RankRecord& record, std::uint32_t row) const;
+  std::optional<std::int64_t> peer_rank(const RankRecord& record, std::uint32_t row) const;
   void event(const std::string& text);
   void number_processes();
 
@@ -108,7 +85,7 @@ void Writer::number_processes() {
   for (std::uint32_t i = 0; i < trace_.ranks.size(); ++i) {
     const auto rank = trace_.ranks[i].rank;
     const bool own = rank && rank->value >= 0 && rank->value < kFirstOther && taken.insert(rank->value).second;
-    processes_.push_back(own ? rank->value : kFirstOther + i);
+    processes_.push_back(own ? rank->value : kFirstOther + std::int64_t{i});
   }
 }
 
@@ -163,17 +140,25 @@ void Writer::event(const std::string& text) {
   first_event_ = false;
 }
 
-std::string Writer::label(const RankRecord& record, const Signature& signature) const {
-  std::string text(name_of(signature.kind));
+// The global rank of root or peer; its position where the members are not listed.
+std::optional<std::int64_t> Writer::peer_rank(const RankRecord& record, std::uint32_t row) const {
+  const Program& program = trace_.program(record);
+  const auto position = trace_.peer(record, trace_.signature(program.signature(row)));
+  const auto slot = program.comm_slot(row);
+  if (!position || *position < 0 || !slot || *slot >= record.comms.size()) return position;
+  const auto& members = trace_.communicator(record.comms[*slot]).members;
+  const auto index = static_cast<std::size_t>(*position);
+  return index < members.size() ? std::int64_t{members[index].value} : *position;
+}
+
+std::string Writer::label(const RankRecord& record, std::uint32_t row) const {
+  const Signature& signature = trace_.signature(trace_.program(record).signature(row));
   const std::string_view name = trace_.text(signature.name);
   if (!name.empty() && (signature.kind == OpKind::unknown || signature.kind == OpKind::compute))
     return std::string(name);
-  if (is_p2p(signature.kind)) {
-    if (const auto peer = trace_.peer(record, signature)) {
-      text += fmt::format(" {} {}", signature.kind == OpKind::send ? "to" : "from", *peer);
-    }
-  }
-  return text;
+  const auto peer = is_p2p(signature.kind) ? peer_rank(record, row) : std::nullopt;
+  if (!peer) return std::string(name_of(signature.kind));
+  return fmt::format("{} {} {}", name_of(signature.kind), signature.kind == OpKind::send ? "to" : "from", *peer);
 }
 
 std::string Writer::arguments(const RankRecord& record, const TimelineSlice& slice) const {
@@ -185,19 +170,19 @@ std::string Writer::arguments(const RankRecord& record, const TimelineSlice& sli
     if (value) text += fmt::format(",\"{}\":{}", key, *value);
   };
   if (op.comm_slot && *op.comm_slot < record.comms.size()) {
-    text += ",\"group\":" + quoted(trace_.text(trace_.communicator(record.comms[*op.comm_slot]).name));
+    text += ",\"group\":" + json_text(trace_.text(trace_.communicator(record.comms[*op.comm_slot]).name));
   }
   number("seq", op.seq);
   number("count", signature.count_in);
   number("count out", signature.count_out);
   if (signature.type_in != DataType::unknown) text += fmt::format(",\"dtype\":\"{}\"", name_of(signature.type_in));
-  const std::uint64_t size = element_bytes(signature.type_in);
+  const std::uint64_t size = element_bytes(signature.type_in).value_or(0);
   std::uint64_t bytes = 0;
   if (size > 0 && signature.count_in && !__builtin_mul_overflow(size, *signature.count_in, &bytes)) {
     text += fmt::format(",\"bytes\":{}", bytes);
   }
   if (signature.redop != RedOp::unknown) text += fmt::format(",\"redop\":\"{}\"", name_of(signature.redop));
-  if (is_rooted(signature.kind)) number("root", trace_.peer(record, signature));
+  if (is_rooted(signature.kind)) number("root", peer_rank(record, slice.row));
   number("tag", signature.tag);
   if (op.state != OpState::unknown) text += fmt::format(",\"state\":\"{}\"", name_of(op.state));
   if (slice.open) text += ",\"end\":\"not recorded\"";
@@ -214,7 +199,7 @@ void Writer::write_slice(std::uint32_t index, const TimelineSlice& slice) {
                                                                                                          : "host";
   event(fmt::format(R"({{"ph":"X","pid":{},"tid":{},"ts":{},"dur":{},"cat":"{}","name":{},"args":{{{}}}}})",
                     processes_[index], slice.track, micros(slice.begin), micros(slice.length), category,
-                    quoted(label(record, signature)), arguments(record, slice)));
+                    json_text(label(record, slice.row)), arguments(record, slice)));
 }
 
 void Writer::write_arrow(std::uint32_t index, const TimelineSlice& slice) {
@@ -245,13 +230,13 @@ void Writer::write_names(std::uint32_t index, const TimelineLayout& layout) {
   const auto meta = [&](std::string_view what, const std::string& arguments) {
     event(fmt::format(R"({{"ph":"M","pid":{},"name":"{}","args":{{{}}}}})", pid, what, arguments));
   };
-  meta("process_name", "\"name\":" + quoted(name));
+  meta("process_name", "\"name\":" + json_text(name));
   meta("process_sort_index", fmt::format("\"sort_index\":{}", index));
   for (std::size_t track = 0; track < layout.tracks().size(); ++track) {
     const auto thread = [&](std::string_view what, const std::string& arguments) {
       event(fmt::format(R"({{"ph":"M","pid":{},"tid":{},"name":"{}","args":{{{}}}}})", pid, track, what, arguments));
     };
-    thread("thread_name", "\"name\":" + quoted(layout.tracks()[track]));
+    thread("thread_name", "\"name\":" + json_text(layout.tracks()[track]));
     thread("thread_sort_index", fmt::format("\"sort_index\":{}", track));
   }
 }

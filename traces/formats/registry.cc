@@ -16,6 +16,7 @@ const std::vector<Importer>& importers() {
   static const std::vector<Importer> kImporters{
       flight_recorder_pickle_importer(),
       kineto_importer(),  // before dumps in JSON: a profile may hold a pg_config too
+      host_trace_importer(),
       flight_recorder_json_importer(),
       ops_importer(),
       megatrace_importer(),
