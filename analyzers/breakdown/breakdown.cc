@@ -67,10 +67,18 @@ TimeParts parts_of(const std::vector<Piece>& pieces, Nanos begin, Nanos end, boo
   return parts;
 }
 
+// Records without any are many and long.
+bool any_start(const Program& program) {
+  for (std::size_t row = 0; row < program.size(); ++row) {
+    if (program.start(row)) return true;
+  }
+  return false;
+}
+
 std::optional<RankTime> time_of(const Trace& trace, std::uint32_t index) {
   const RankRecord& record = trace.ranks[index];
   const Program& program = trace.program(record);
-  if (!program.loops.empty()) return std::nullopt;
+  if (!program.loops.empty() || !any_start(program)) return std::nullopt;
   std::vector<Piece> all;
   std::map<std::optional<std::uint32_t>, std::vector<Piece>> by_stream;
   bool with_work = false, timed = false;

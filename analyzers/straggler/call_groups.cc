@@ -9,6 +9,7 @@ namespace ddx::analyzers {
 namespace {
 
 constexpr std::size_t kFewest = 16;
+constexpr std::size_t kMostTimes = 2'000'000;
 
 const Signature& signature_of(const JobView& job, const MemberView& member, const Call& call) {
   return job.trace->signature(member.program->signature(call.row));
@@ -74,7 +75,11 @@ struct Passage {
 
 std::vector<Passage> passages(const JobView& job, const CallGroup& group) {
   std::vector<Passage> all;
-  for (const Call& call : group.members.front()->calls) {
+  // Of very large groups the latest calls are enough.
+  const std::vector<Call>& calls = group.members.front()->calls;
+  const std::size_t most = std::max<std::size_t>(64, kMostTimes / group.members.size());
+  for (std::size_t i = calls.size() - std::min(calls.size(), most); i < calls.size(); ++i) {
+    const Call& call = calls[i];
     if (!synchronizes(signature_of(job, *group.members.front(), call).kind)) continue;
     Passage passage;
     for (const MemberView* member : group.members) {

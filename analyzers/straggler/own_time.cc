@@ -182,18 +182,18 @@ Comparison by_host(const JobView& job, const CallGroup& group, const std::vector
 
 Comparison compare_own_time(const JobView& job, const CallGroup& group) {
   const std::vector<std::uint32_t> numbers = numbers_of(group);
-  // A recorder's watchdog sees starts and ends only when it looks; times of issue are exact.
+  // A recorder's watchdog sees starts and ends only when it looks; times of issue are exact, if by one clock.
   const bool recorder = std::any_of(group.members.begin(), group.members.end(),
                                     [](const MemberView* member) { return member->record->snapshot; });
-  if (!recorder) {
-    Comparison exact = by_device(job, group, numbers);
-    if (!exact.stretches.empty()) return exact;
-  }
-  if (const auto offsets = hosts_wait(job, group)) {
-    Comparison host = by_host(job, group, *offsets, numbers);
-    if (!host.stretches.empty()) return host;
-  }
-  return recorder ? by_device(job, group, numbers) : Comparison{&group, false, {}};
+  const auto device = [&] { return by_device(job, group, numbers); };
+  const auto host = [&] {
+    const auto offsets = hosts_wait(job, group);
+    return offsets ? by_host(job, group, *offsets, numbers) : Comparison{&group, true, {}};
+  };
+  const bool host_first = recorder && one_clock(group);
+  Comparison comparison = host_first ? host() : device();
+  if (comparison.stretches.empty()) comparison = host_first ? device() : host();
+  return comparison;
 }
 
 }  // namespace ddx::analyzers

@@ -10,7 +10,6 @@
 namespace ddx::analyzers {
 namespace {
 
-using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
