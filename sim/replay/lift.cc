@@ -173,7 +173,8 @@ void Lifter::add(RankId rank) {
 Assumptions Lifter::told() const {
   Assumptions said;
   for (const auto& [rank, others] : stand_ins_) {
-    said.push_back(fmt::format("{} do what rank {} was recorded to do", RankSet(others).label(8), rank.value));
+    said.push_back(fmt::format("{} {} what rank {} was recorded to do", RankSet(others).label(8),
+                               others.size() == 1 ? "does" : "do", rank.value));
   }
   if (!inferred_.empty()) {
     said.push_back(
