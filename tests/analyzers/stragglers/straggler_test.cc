@@ -222,6 +222,31 @@ TEST(Straggler, times_that_are_missing_or_backwards_are_left_out) {
   EXPECT_TRUE(judge_stragglers(evidence).empty());
 }
 
+TEST(Straggler, times_that_no_clock_gives_do_no_harm) {
+  constexpr Nanos kOdd[] = {INT64_MIN + 1, -1, 0, INT64_MAX, INT64_MAX / 4, INT64_MAX / 4 + 1};
+  for (const bool issue_only : {false, true}) {
+    for (std::size_t every = 1; every <= 4; ++every) {
+      TimedJob job;
+      job.data = issue_only ? 1 : 4;
+      job.tensor = 2;
+      job.ranks_per_host = 8;
+      job.issue_only = issue_only;
+      Evidence evidence = run_timed(job);
+      for (Program& program : evidence.trace.programs) {
+        Program odd;
+        for (std::size_t row = 0; row < program.size(); ++row) {
+          Op op = program.at(OpId(row));
+          if (row % every == 0) (row % 2 == 0 ? op.start : op.end) = kOdd[row % 6];
+          if (row % every == 0) op.issue = kOdd[row / 2 % 6];
+          odd.append(op);
+        }
+        program = std::move(odd);
+      }
+      judge_stragglers(evidence);  // sums and differences do not overflow
+    }
+  }
+}
+
 // ---- durations alone -------------------------------------------------------------------------------------------
 
 // One op a rank, of this length, without anything that matches it to those of others.
