@@ -100,8 +100,9 @@ std::size_t Editor::find_place() const {
   for (std::size_t at = 0; at < items_.size(); ++at) {
     const Op& op = items_[at].op;
     if (!is_collective(signature(at).kind) || !op.comm_slot || items_[at].seq != place.index) continue;
-    const Communicator& comm = trace_.communicator(record.comms[*op.comm_slot]);
-    if (trace_.text(comm.name) == place.group) return at;
+    // A replica's own group has its number behind the name (virtual_ranks.h).
+    const std::string_view name = trace_.text(trace_.communicator(record.comms[*op.comm_slot]).name);
+    if (name == place.group || name.substr(0, name.rfind('@')) == place.group) return at;
   }
   throw Error(
       fmt::format("rank {} makes no collective {} of group {}", injection_.rank.value, place.index, place.group));

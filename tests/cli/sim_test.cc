@@ -156,7 +156,7 @@ TEST_F(Sim, NamesWhatOtherSimulatorsPassOver) {
        {"rank 3 names a root or peer outside the group: send f32 x 1,024 to 12 (group pg0 has 8 members)"}},
       {"a cut file", "world 8\nall all_reduce f3", 3, {"line 2: expected a datatype"}},
       {"an empty file", "", 3, {"the file is empty"}},
-      {"garbage", "\x01\x02\xff\xfe not a job", 3, {"nothing in it speaks of a job"}},
+      {"garbage", "\x01\x02\xff\xfe not a job", 3, {"line 1: expected 'world N' before anything else"}},
       {"a rank without a record",
        "world 8\nabsent 3\n0-2,4-7 all_reduce f32 262144\n",
        1,
