@@ -14,7 +14,13 @@ namespace ddx::sim {
 namespace {
 
 // Kinds of resource of a rank: its way to the node's switch and back, its NIC, its leaf's uplinks.
-enum Resource : std::uint16_t { kLocalOut, kLocalIn, kNicOut, kNicIn, kLeafUp, kLeafDown, kKinds };
+using Resource = std::uint16_t;
+constexpr Resource kLocalOut = 0;
+constexpr Resource kLocalIn = 1;
+constexpr Resource kNicOut = 2;
+constexpr Resource kNicIn = 3;
+constexpr Resource kLeafUp = 4;
+constexpr Resource kLeafDown = 5;
 
 // Thousandths of a link of `bytes_per_second` that `bytes` in `time` need. More than 1000: the link alone makes it
 // slower than the price says.

@@ -143,7 +143,7 @@ std::string Editor::swap(std::size_t at) {
   std::size_t next = at + 1;
   while (next < items_.size() && !is_call(next)) ++next;
   if (next == items_.size()) does_not_fit(at, "another call behind it");
-  const std::string text = fmt::format("makes its {} before {}", text_of(next), text_of(at));
+  std::string text = fmt::format("makes its {} before {}", text_of(next), text_of(at));
   std::swap(items_[at], items_[next]);
   return text;
 }

@@ -6,7 +6,11 @@
 namespace ddx::sim {
 namespace {
 
-enum Kind : std::uint8_t { kCompute, kCommunication, kWaiting, kKinds };
+using Kind = std::uint8_t;
+constexpr Kind kCompute = 0;
+constexpr Kind kCommunication = 1;
+constexpr Kind kWaiting = 2;
+constexpr std::size_t kKinds = 3;
 
 struct Edge {
   Picos time;

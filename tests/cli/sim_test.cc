@@ -59,7 +59,7 @@ class Sim : public testing::Test {
   fs::path folder_;
 };
 
-std::string on_one_line(std::string text) {
+std::string on_one_line(const std::string& text) {
   std::string out;
   for (const char c : text) {
     if (c != '\n' && !(c == ' ' && out.ends_with(' '))) out += c;
@@ -230,7 +230,7 @@ TEST_F(Sim, LaysATraceOverMoreRanksAndSaysHow) {
 }
 
 TEST_F(Sim, PutsAFaultIn) {
-  const json faulty = report(kTraining, {"--world-size", "64", "--inject", "skip@9:tp/1"});
+  const json faulty = report(kTraining, {"--world-size", "64", "--inject", "skip@9:dp/1"});
   ASSERT_FALSE(faulty["findings"].empty());
   EXPECT_EQ(faulty["findings"][0]["ranks"], json::array({9}));
 }
