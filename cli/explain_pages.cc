@@ -11,7 +11,7 @@ constexpr auto kNotFound = std::to_array<std::string_view>({
     "buffer-reuse",   "rank-not-stable", "world-size-units", "local-rank-rule", "hostfile-fallback", "addr-loopback",
     "addr-not-rank0", "port-range",      "rdzv-disagree",    "device-count",    "parallel-plan",     "env-value",
     "env-conflict",   "env-drift",       "env-unknown",      "mtu-mismatch",    "clock-skew",        "acs-redirect",
-    "gpu-busy",       "gpu-count",       "cgroup-limit",     "name-resolution", "sim-stall",
+    "gpu-busy",       "gpu-count",       "cgroup-limit",     "name-resolution",
 });
 
 }  // namespace

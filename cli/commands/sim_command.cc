@@ -10,12 +10,14 @@
 #include "analyzers/analyzer.h"
 #include "base/error.h"
 #include "cli/commands/common_options.h"
+#include "cli/commands/output_file.h"
 #include "cli/commands/registry.h"
 #include "cli/commands/run_programs.h"
 #include "cli/commands/sim_options.h"
 #include "sim/cluster/cluster_file.h"
 #include "sim/cluster/describe.h"
 #include "sim/replay/recorded_programs.h"
+#include "traces/formats/perfetto_writer.h"
 
 namespace ddx::cli {
 namespace {
@@ -70,6 +72,38 @@ std::vector<Simulation::Totals> rank_totals(const Trace& snapshot, const sim::Re
   return totals;
 }
 
+// Where nothing else says why ranks do not end: that they do not, and who waits for whom.
+Finding stall(const sim::ReplayResult& result) {
+  Finding f;
+  f.code = "sim-stall";
+  f.confidence = Confidence::high;
+  f.victims = result.unfinished;
+  f.summary = fmt::format("the programs do not run to their end: {}", result.reason);
+  f.explanation =
+      "Nothing is left that could go on, and these ranks are not done. Whether one of them is at fault the programs do "
+      "not tell.\n";
+  f.advice = "Compare who is a member of the group with who makes the call.";
+  return f;
+}
+
+bool stalls(const ProgramRun& run, const std::vector<Finding>& findings) {
+  using Outcome = sim::ReplayResult::Outcome;
+  if (!run.result || (run.result->outcome != Outcome::deadlock && run.result->outcome != Outcome::mismatch))
+    return false;
+  return std::none_of(findings.begin(), findings.end(), [](const Finding& f) { return f.severity == Severity::error; });
+}
+
+void add_result(Simulation& simulation, const sim::ReplayResult& result, const sim::CostModel* costs,
+                const Trace& snapshot) {
+  simulation.outcome = name_of(result.outcome);
+  simulation.rank_ops = result.rank_ops;
+  simulation.classes = result.classes;
+  if (costs == nullptr || result.outcome != sim::ReplayResult::Outcome::completes) return;
+  simulation.timed_by = costs->name();
+  simulation.predicted = sim::to_nanos(*std::max_element(result.rank_end.begin(), result.rank_end.end()));
+  simulation.totals = rank_totals(snapshot, result, *simulation.predicted);
+}
+
 Exit sim(const Options& options, Console& console) {
   Evidence evidence = read_evidence(options.read, options.common, console);
   Simulation simulation;
@@ -77,20 +111,14 @@ Exit sim(const Options& options, Console& console) {
   const auto costs = cost_model(options.sim, evidence.trace);
   simulation.ranks = evidence.trace.ranks.size();
   ProgramRun run = run_programs(evidence, replay_options(options.sim, evidence.trace, costs.get()));
+  if (!options.sim.timeline.empty()) {
+    write_file(options.sim.timeline, [&](std::ostream& out) { formats::write_perfetto(evidence.trace, out); });
+  }
   std::vector<Finding> findings = analyzers::analyze(evidence);
   findings.insert(findings.end(), std::make_move_iterator(run.hazards.begin()),
                   std::make_move_iterator(run.hazards.end()));
-  if (run.result) {
-    simulation.outcome = name_of(run.result->outcome);
-    simulation.rank_ops = run.result->rank_ops;
-    simulation.classes = run.result->classes;
-    if (costs && run.result->outcome == sim::ReplayResult::Outcome::completes) {
-      const auto& ends = run.result->rank_end;
-      simulation.timed_by = costs->name();
-      simulation.predicted = sim::to_nanos(*std::max_element(ends.begin(), ends.end()));
-      simulation.totals = rank_totals(evidence.trace, *run.result, *simulation.predicted);
-    }
-  }
+  if (stalls(run, findings)) findings.insert(findings.begin(), stall(*run.result));
+  if (run.result) add_result(simulation, *run.result, costs.get(), evidence.trace);
   Report report = make_report("sim", evidence, std::move(findings));
   if (run.result) report.simulation = std::move(simulation);
   const Reporter& reporter = *find_reporter(options.common.format);

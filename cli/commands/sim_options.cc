@@ -55,6 +55,14 @@ void add_sim_options(CLI::App& app, SimOptions& options) {
       ->option_text("X");
   app.add_option("--slow", options.slow, "Computations of one rank take so many times as long: 3=1.5")
       ->option_text("RANK=X");
+  app.add_option("--noise", options.noise,
+                 "Computations vary by so many percent (standard deviation), each rank and operation by itself")
+      ->check(CLI::Range(0.0, 100.0))
+      ->option_text("PERCENT");
+  app.add_option("--seed", options.seed, "Of the noise: the same seed gives the same times")->option_text("N");
+  app.add_option("--timeline", options.timeline,
+                 "Write what every rank does, and with a network when, into this file for Perfetto")
+      ->option_text("FILE.json");
 }
 
 sim::RoleMap role_map(const std::vector<std::string>& map) {
@@ -182,6 +190,8 @@ sim::ReplayOptions replay_options(const SimOptions& options, const Trace& trace,
   replay.strict_groups = options.strict_groups;
   replay.eager_up_to = options.eager;
   replay.timing.costs = costs;
+  replay.timing.noise_ppm = static_cast<std::uint32_t>(std::lround(options.noise * kMillion / 100));
+  replay.timing.seed = options.seed;
   if (options.compute_scale == 1 && options.slow.empty()) return replay;
   const auto whole = static_cast<std::uint32_t>(std::lround(options.compute_scale * kMillion));
   replay.timing.compute_ppm.assign(trace.ranks.size(), whole);

@@ -29,6 +29,9 @@ struct SimOptions {
   std::string detail;     // "steps"
   double compute_scale = 1;
   std::vector<std::string> slow;  // "3=1.5"
+  double noise = 0;               // of computations, in percent
+  std::uint64_t seed = 1;
+  std::string timeline;  // a file to write
 };
 
 void add_sim_options(CLI::App& app, SimOptions& options);

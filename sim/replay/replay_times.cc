@@ -59,7 +59,12 @@ Picos ReplayEngine::compute_time(std::uint32_t id, std::uint32_t at) const {
   const auto& ppm = options_.timing.compute_ppm;
   const std::uint32_t factor = ppm.empty() ? kWhole : ppm[folding_.representative[id]];
   const auto whole = static_cast<std::uint64_t>(std::max<Picos>(0, from_nanos(length)));
-  const Wide time = (Wide{whole} * factor + kWhole / 2) / kWhole;
+  Wide time = (Wide{whole} * factor + kWhole / 2) / kWhole;
+  if (const std::uint32_t noise = options_.timing.noise_ppm; noise > 0) {
+    const std::int64_t drawn = noise_at(options_.timing.seed, record(id).rank->value, at);
+    const std::int64_t millionths = std::max<std::int64_t>(0, kWhole + drawn * noise / kWhole);
+    time = std::min(time, Wide{static_cast<std::uint64_t>(kForever)}) * static_cast<std::uint64_t>(millionths) / kWhole;
+  }
   return time > Wide{static_cast<std::uint64_t>(kForever)} ? kForever : static_cast<Picos>(time);
 }
 

@@ -38,7 +38,26 @@ std::optional<std::uint64_t> work_bytes(const Signature& signature, std::uint32_
   return input ? input : bytes_out(signature);
 }
 
+// Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014.
+std::uint64_t split_mix(std::uint64_t& state) {
+  std::uint64_t z = state += 0x9e3779b97f4a7c15;
+  z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
+  z = (z ^ z >> 27) * 0x94d049bb133111eb;
+  return z ^ z >> 31;
+}
+
 }  // namespace
+
+// The sum of three even draws of [-1, 1] has a variance of one, and reaches three.
+std::int64_t noise_at(std::uint64_t seed, std::int32_t rank, std::uint32_t op) {
+  constexpr std::int64_t kMillion = 1'000'000;
+  std::uint64_t state = seed;
+  state = split_mix(state) ^ static_cast<std::uint32_t>(rank);
+  state = split_mix(state) ^ op;
+  std::int64_t sum = 0;
+  for (int i = 0; i < 3; ++i) sum += static_cast<std::int64_t>(split_mix(state) % (2 * kMillion + 1)) - kMillion;
+  return sum;
+}
 
 std::optional<Work> work_of(const Signature& signature, std::uint32_t members) {
   const auto bytes = work_bytes(signature, members);

@@ -51,9 +51,17 @@ class CostModel {
 
 struct Timing {
   const CostModel* costs = nullptr;  // absent: no times; must outlive the replay
-  std::vector<std::uint32_t>
-      compute_ppm;  // by record: a computation takes so many millionths of its length; empty: all
+  // By record: a computation takes so many millionths of its length. Empty: all of it.
+  std::vector<std::uint32_t> compute_ppm;
+  // Standard deviation of a computation's length, in millionths of it: each rank's and operation's is drawn by itself
+  // from a bell curve of three deviations each way, never below nothing. 0: none; else no rank is like another.
+  std::uint32_t noise_ppm = 0;
+  std::uint64_t seed = 1;
 };
+
+// A number from about -3,000,000 to 3,000,000 with a standard deviation of 1,000,000, the same for the same arguments
+// on every machine.
+std::int64_t noise_at(std::uint64_t seed, std::int32_t rank, std::uint32_t op);
 
 // What a call moves, as cost models count it; `members` of its communicator. nullopt: its counts or type are not known.
 std::optional<Work> work_of(const Signature& signature, std::uint32_t members);

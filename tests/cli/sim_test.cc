@@ -211,6 +211,32 @@ TEST_F(Sim, WhoIsSlowMakesOthersWait) {
   }
 }
 
+TEST_F(Sim, NoiseIsTheSameForTheSameSeed) {
+  const auto with = [&](const char* seed) {
+    return report(kTraining,
+                  {"--flat", "1GB/s,1us", "--algorithm", "ring", "--noise", "10", "--seed", seed})["predicted_ns"]
+        .get<std::int64_t>();
+  };
+  EXPECT_EQ(with("7"), with("7"));
+  EXPECT_NE(with("7"), with("8"));
+  // The slowest of four, at most three deviations above.
+  for (const char* seed : {"1", "2", "3", "4", "5"}) {
+    EXPECT_GT(with(seed), 5'008'000 - 1'500'000) << seed;
+    EXPECT_LE(with(seed), 5'008'000 + 1'500'000) << seed;
+  }
+}
+
+TEST_F(Sim, WritesATimeline) {
+  const Answer answer = sim(kTraining, {"--flat", "1GB/s,1us", "--algorithm", "ring", "--timeline", file("line.json")});
+  EXPECT_EQ(answer.status, 0) << answer.err;
+  const json line = json::parse(std::ifstream(file("line.json")));
+  double end = 0;
+  for (const json& event : line["traceEvents"]) {
+    if (event["ph"] == "X") end = std::max(end, event["ts"].get<double>() + event["dur"].get<double>());
+  }
+  EXPECT_DOUBLE_EQ(end, 5008.0) << "microseconds";
+}
+
 TEST_F(Sim, StepByStepAndInOneFormula) {
   for (const char* ranks : {"2", "5", "8", "16"}) {
     const std::string ops = std::string("world ") + ranks + "\nall all_reduce f32 100003\nall all_gather bf16 77\n";

@@ -2,7 +2,9 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "sim/network/rate.h"
 #include "sim/replay/flat_costs.h"
+#include "sim/replay/recorded_programs.h"
 #include "sim/replay/reference_replay.h"
 #include "tests/support/ops_text.h"
 #include "tests/support/random_program.h"
@@ -206,6 +208,40 @@ TEST(ReplayTimes, nobody_is_served_before_all_are_there) {
       }
     }
     for (const auto& [key, call] : calls) EXPECT_GE(call.second, call.first) << "seed " << seed;
+  }
+}
+
+// By rank: its collectives in order of their starts.
+std::vector<std::vector<std::pair<CommId, std::uint32_t>>> order_of_calls(const Trace& trace) {
+  std::vector<std::vector<std::pair<CommId, std::uint32_t>>> orders;
+  for (const RankRecord& record : trace.ranks) {
+    std::vector<std::pair<Nanos, std::pair<CommId, std::uint32_t>>> calls;
+    const Program& rows = trace.program(record);
+    for (std::size_t row = 0; row < rows.size(); ++row) {
+      if (!is_collective(trace.signature(rows.signature(row)).kind)) continue;
+      calls.push_back({*rows.start(row), {record.comms[*rows.comm_slot(row)], *rows.seq(row)}});
+    }
+    std::stable_sort(calls.begin(), calls.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    auto& order = orders.emplace_back();
+    for (const auto& [start, call] : calls) order.push_back(call);
+  }
+  return orders;
+}
+
+// A predicted trace is a recorded one: run again where nothing takes time but the computations that it holds, its calls
+// come in the order in which they were recorded.
+TEST(ReplayTimes, a_predicted_trace_fed_back_keeps_its_order) {
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    ddx::testing::ProgramOptions program;
+    program.seed = seed;
+    const Timed first = timed(trace_of(random_program(program)), "", kSlow);
+    Trace again = first.result.snapshot;
+    for (RankRecord& record : again.ranks) record.whole_program = false;
+    take_recorded(again);
+    const Timed second = timed(again, "", {kMostRate, 0});
+    ASSERT_EQ(second.result.outcome, ReplayResult::Outcome::completes)
+        << "seed " << seed << ": " << second.result.reason;
+    EXPECT_EQ(order_of_calls(second.result.snapshot), order_of_calls(first.result.snapshot)) << "seed " << seed;
   }
 }
 
