@@ -1,6 +1,7 @@
 // Programs that complete as they are and would not under another model of sends, groups or streams.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "base/finding.h"
@@ -9,7 +10,7 @@
 namespace ddx::cli {
 
 // `p2p-hazard`, one a model at the most. `programs` are whole programs, not yet run, that complete in the reference
-// model.
-std::vector<Finding> find_hazards(const Evidence& programs);
+// model; at most `keep_ops` of each rank's operations are judged.
+std::vector<Finding> find_hazards(const Evidence& programs, std::uint64_t keep_ops);
 
 }  // namespace ddx::cli

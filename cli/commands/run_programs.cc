@@ -60,7 +60,8 @@ ProgramRun run_programs(Evidence& evidence, sim::ReplayOptions options) {
     if (judged) ranks.clear();
     return run;
   }
-  if (run.result->outcome == sim::ReplayResult::Outcome::completes) run.hazards = find_hazards(evidence);
+  if (run.result->outcome == sim::ReplayResult::Outcome::completes)
+    run.hazards = find_hazards(evidence, options.keep_ops);
   if (judged) {
     evidence.diagnostics.count(
         "replay.judged_in_part", DiagnosticSeverity::notice,

@@ -8,9 +8,12 @@
 #include <utility>
 
 #include "base/error.h"
+#include "sim/replay/unrolled_program.h"
 
 namespace ddx::sim {
 namespace {
+
+constexpr std::uint64_t kMaxOps = 50'000'000;
 
 // Operations of a stream among which the cause of a late start is looked for.
 constexpr std::size_t kRemembered = 8;
@@ -275,6 +278,9 @@ Assumptions take_recorded(Trace& trace) {
     RankRecord& record = trace.ranks[i];
     if (record.whole_program && !record.snapshot) continue;
     if (!record.rank) throw Error("a record does not say of which rank it is: name its file so (--rank-from)");
+    if (length_of(trace.program(record)) > kMaxOps) {
+      throw Error(fmt::format("rank {} was recorded to do more than {} operations", record.rank->value, kMaxOps));
+    }
     record.comm_rank.resize(record.comms.size(), RankRecord::kNoPosition);
     Program program = Rebuilder(trace, record, first, tally).run();
     record.program = ProgramId(trace.programs.size());

@@ -211,6 +211,12 @@ TEST(ReplayTimes, nobody_is_served_before_all_are_there) {
   }
 }
 
+TEST(ReplayTimes, a_rank_of_no_network_is_refused) {
+  Trace trace = trace_of("world 2\nall barrier\n");
+  trace.ranks[1].rank = RankId(std::int64_t{2'000'000'000});
+  EXPECT_EQ(timed(trace, "ring", kSlow).result.reason, "rank 2000000000 is on no network: expected 0 to 1048575");
+}
+
 // By rank: its collectives in order of their starts.
 std::vector<std::vector<std::pair<CommId, std::uint32_t>>> order_of_calls(const Trace& trace) {
   std::vector<std::vector<std::pair<CommId, std::uint32_t>>> orders;

@@ -159,6 +159,12 @@ TEST(Lift, stages_of_a_pipeline_need_a_record_each) {
                         "group pp"));
 }
 
+TEST(Lift, a_world_beyond_all_bounds_is_refused) {
+  Trace trace = trace_of("world 2\nall barrier\n");
+  trace.world_size = 4'000'000'000U;
+  EXPECT_THAT(error_of([&] { lift(trace); }), HasSubstr("a world of 4000000000 ranks"));
+}
+
 struct Injected {
   std::string told;
   ReplayResult result;
