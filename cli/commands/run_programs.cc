@@ -37,6 +37,20 @@ void refuse(Evidence& evidence, const std::string& reason) {
   evidence.diagnostics.count("replay.refused", DiagnosticSeverity::data_loss, reason);
 }
 
+using Outcome = sim::ReplayResult::Outcome;
+
+// Of programs with more operations than can be looked at one by one: the last ones.
+void judge_in_part(Evidence& evidence, sim::ReplayOptions options, std::uint64_t judged, ProgramRun& run) {
+  // Where all runs to its end there is nothing to find in what is over.
+  options.keep_ops = run.result->outcome == Outcome::completes ? 1 : judged;
+  run.result = sim::replay(evidence.trace, options);
+  evidence.trace = std::exchange(run.result->snapshot, {});
+  evidence.diagnostics.count(
+      "replay.judged_in_part", DiagnosticSeverity::notice,
+      fmt::format("all of it was run, and the last {} of each rank judged",
+                  options.keep_ops == 1 ? "operation" : fmt::format("{} operations", options.keep_ops)));
+}
+
 }  // namespace
 
 ProgramRun run_programs(Evidence& evidence, sim::ReplayOptions options) {
@@ -51,21 +65,19 @@ ProgramRun run_programs(Evidence& evidence, sim::ReplayOptions options) {
     return {};
   }
   const auto judged = judged_ops(evidence.trace);
-  options.keep_ops = judged.value_or(UINT64_MAX);
+  options.keep_ops = judged ? 0 : UINT64_MAX;
   ProgramRun run;
   run.result = sim::replay(evidence.trace, options);
-  if (run.result->outcome == sim::ReplayResult::Outcome::refused) {
+  if (run.result->outcome == Outcome::refused) {
     refuse(evidence, run.result->reason);
     // What has too many operations to be run has too many to be looked at.
     if (judged) ranks.clear();
     return run;
   }
-  if (run.result->outcome == sim::ReplayResult::Outcome::completes)
-    run.hazards = find_hazards(evidence, options.keep_ops);
+  if (run.result->outcome == Outcome::completes) run.hazards = find_hazards(evidence, judged.value_or(UINT64_MAX));
   if (judged) {
-    evidence.diagnostics.count(
-        "replay.judged_in_part", DiagnosticSeverity::notice,
-        fmt::format("all of it was run, and the last {} operations of each rank judged", *judged));
+    judge_in_part(evidence, options, *judged, run);
+    return run;
   }
   evidence.trace = std::exchange(run.result->snapshot, {});
   return run;

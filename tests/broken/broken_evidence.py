@@ -222,7 +222,7 @@ class Claims(Broken):
         for text in [
             b"world 100000\n" + b"".join(b"%d-99999 send f32 1 to %d\n" % (i, i) for i in range(600)),
             b"world 300000\n" + b"".join(b"pg g%d = 0-299999\nall barrier g%d\n" % (i, i) for i in range(60)),
-            b"world 1000000\n" + b"all barrier\n" * 100,
+            b"world 300000\n" + b"all barrier\n" * 100,
             b"world 2\nrepeat 1000000000\nall barrier\nend\n",
         ]:
             path = self.folder / "job.ops"

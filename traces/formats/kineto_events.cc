@@ -2,6 +2,7 @@
 
 #include <charconv>
 #include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "traces/formats/flight_recorder_names.h"
@@ -10,6 +11,12 @@
 
 namespace ddx::formats {
 namespace {
+
+// Up to the year 2116, so that no sum or difference of two overflows.
+bool is_time(std::optional<Nanos> time) {
+  constexpr Nanos kLatest = std::numeric_limits<Nanos>::max() / 2;
+  return time && *time <= kLatest && *time >= -kLatest;
+}
 
 constexpr std::size_t kMostName = 255;
 constexpr std::size_t kMostGroups = 65'534;
@@ -252,7 +259,7 @@ void Events::finish_event() {
 }
 
 void Events::finish_kernel() {
-  if (!time_ || !length_ || *length_ < 0) {
+  if (!is_time(time_) || !is_time(length_) || *length_ < 0) {
     ++profile.bad_events;
     return;
   }
