@@ -1,8 +1,6 @@
-#include <iterator>
 #include <memory>
 #include <utility>
 
-#include "analyzers/analyzer.h"
 #include "cli/commands/common_options.h"
 #include "cli/commands/registry.h"
 #include "cli/commands/run_programs.h"
@@ -15,19 +13,11 @@ struct Options {
   ReadOptions read;
 };
 
-Exit finish(const Report& report, const Options& options, Console& console) {
-  const Reporter& reporter = *find_reporter(options.common.format);
-  write_output(reporter.render(report, render_options(options.common, console)), options.common, console);
-  if (fails(report, threshold(options.common))) return Exit::findings;
-  return report.verdict == Verdict::inconclusive ? Exit::insufficient : Exit::fine;
-}
-
 Exit analyze(const Options& options, Console& console) {
   Evidence evidence = read_evidence(options.read, options.common, console);
-  std::vector<Finding> hazards = run_programs(evidence).hazards;
-  std::vector<Finding> findings = analyzers::analyze(evidence);
-  findings.insert(findings.end(), std::make_move_iterator(hazards.begin()), std::make_move_iterator(hazards.end()));
-  return finish(make_report("analyze", evidence, std::move(findings)), options, console);
+  ProgramRun run = run_programs(evidence);
+  std::vector<Finding> findings = judge(evidence, run);
+  return finish(make_report("analyze", evidence, std::move(findings)), options.common, console);
 }
 
 Action prepare(CLI::App& app) {

@@ -120,4 +120,10 @@ void write_output(const std::string& text, const CommonOptions& options, Console
   write_file(options.output, [&text](std::ostream& file) { file << text; });
 }
 
+Exit finish(const Report& report, const CommonOptions& options, Console& console) {
+  write_output(find_reporter(options.format)->render(report, render_options(options, console)), options, console);
+  if (fails(report, threshold(options))) return Exit::findings;
+  return report.verdict == Verdict::inconclusive ? Exit::insufficient : Exit::fine;
+}
+
 }  // namespace ddx::cli

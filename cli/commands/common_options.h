@@ -61,5 +61,7 @@ RenderOptions render_options(const CommonOptions& options, const Console& consol
 
 // Writes to --output or standard output. Throws UsageError where that fails.
 void write_output(const std::string& text, const CommonOptions& options, Console& console);
+// Writes the report as --format has it, and says with which status to end.
+Exit finish(const Report& report, const CommonOptions& options, Console& console);
 
 }  // namespace ddx::cli

@@ -18,14 +18,12 @@
 namespace ddx::cli {
 namespace {
 
-constexpr std::uint64_t kMaxRanks = 1 << 20;
-
 std::vector<std::uint32_t> scale_of(const std::string& text) {
   std::vector<std::uint32_t> ranks;
   for (std::size_t at = 0; at <= text.size();) {
     const std::size_t comma = std::min(text.find(',', at), text.size());
     const auto number = formats::parse_unsigned(text.substr(at, comma - at));
-    if (!number || *number == 0 || *number > kMaxRanks) {
+    if (!number || *number == 0 || *number > sim::kMaxRanks) {
       throw UsageError(fmt::format("--scale '{}': expected numbers of ranks between commas, such as 8,16,64", text));
     }
     ranks.push_back(static_cast<std::uint32_t>(*number));

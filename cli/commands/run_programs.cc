@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <utility>
 
+#include "analyzers/analyzer.h"
 #include "cli/commands/hazards.h"
 #include "sim/replay/reference_replay.h"
 #include "sim/replay/unrolled_program.h"
@@ -81,6 +83,13 @@ ProgramRun run_programs(Evidence& evidence, sim::ReplayOptions options) {
   }
   evidence.trace = std::exchange(run.result->snapshot, {});
   return run;
+}
+
+std::vector<Finding> judge(const Evidence& evidence, ProgramRun& run) {
+  std::vector<Finding> findings = analyzers::analyze(evidence);
+  std::move(run.hazards.begin(), run.hazards.end(), std::back_inserter(findings));
+  run.hazards.clear();
+  return findings;
 }
 
 }  // namespace ddx::cli

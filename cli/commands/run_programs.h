@@ -20,4 +20,7 @@ struct ProgramRun {
 // cannot be run, and programs beside records of a real run, are counted: "replay.refused", "replay.put_aside".
 ProgramRun run_programs(Evidence& evidence, sim::ReplayOptions options = {});
 
+// Findings of the evidence as the run left it, then the run's hazards, which are taken out of it.
+std::vector<Finding> judge(const Evidence& evidence, ProgramRun& run);
+
 }  // namespace ddx::cli

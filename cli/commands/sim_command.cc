@@ -1,13 +1,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
 #include <map>
 #include <memory>
 #include <tuple>
 #include <utility>
 
-#include "analyzers/analyzer.h"
 #include "base/error.h"
 #include "cli/commands/common_options.h"
 #include "cli/commands/output_file.h"
@@ -114,17 +112,12 @@ Exit sim(const Options& options, Console& console) {
   if (!options.sim.timeline.empty()) {
     write_file(options.sim.timeline, [&](std::ostream& out) { formats::write_perfetto(evidence.trace, out); });
   }
-  std::vector<Finding> findings = analyzers::analyze(evidence);
-  findings.insert(findings.end(), std::make_move_iterator(run.hazards.begin()),
-                  std::make_move_iterator(run.hazards.end()));
+  std::vector<Finding> findings = judge(evidence, run);
   if (stalls(run, findings)) findings.insert(findings.begin(), stall(*run.result));
   if (run.result) add_result(simulation, *run.result, costs.get(), evidence.trace);
   Report report = make_report("sim", evidence, std::move(findings));
   if (run.result) report.simulation = std::move(simulation);
-  const Reporter& reporter = *find_reporter(options.common.format);
-  write_output(reporter.render(report, render_options(options.common, console)), options.common, console);
-  if (fails(report, threshold(options.common))) return Exit::findings;
-  return report.verdict == Verdict::inconclusive ? Exit::insufficient : Exit::fine;
+  return finish(report, options.common, console);
 }
 
 Exit describe_cluster(const Options& options, Console& console) {

@@ -46,11 +46,10 @@ ScalingRow row_of(const ReplayResult& result, std::uint32_t ranks) {
   return row;
 }
 
-ScalingRow predict(const Trace& trace, std::uint32_t ranks, const ScalingOptions& options, ScalingTable& table) {
-  Trace laid = trace;
-  table.assumed = take_recorded(laid);
-  for (std::string& sentence : lift(laid)) table.assumed.push_back(std::move(sentence));
-  const auto recorded = static_cast<std::uint32_t>(laid.ranks.size());
+// `whole`: programs of all ranks of the recorded job.
+ScalingRow predict(const Trace& whole, std::uint32_t ranks, const ScalingOptions& options, ScalingTable& table) {
+  Trace laid = whole;
+  const auto recorded = static_cast<std::uint32_t>(whole.ranks.size());
   for (std::string& sentence : replicate(laid, ranks, options.roles)) table.assumed.push_back(std::move(sentence));
   const auto costs = options.costs(ranks);
   ReplayOptions replay_options;
@@ -74,8 +73,12 @@ ScalingRow predict(const Trace& trace, std::uint32_t ranks, const ScalingOptions
 ScalingTable predict_scaling(const Trace& trace, const ScalingOptions& options) {
   check(trace);
   ScalingTable table;
+  Trace whole = trace;
+  Assumptions assumed = take_recorded(whole);
+  for (std::string& sentence : lift(whole)) assumed.push_back(std::move(sentence));
   for (const std::uint32_t ranks : options.ranks) {
-    ScalingRow row = predict(trace, ranks, options, table);
+    table.assumed = assumed;
+    ScalingRow row = predict(whole, ranks, options, table);
     if (row.time == 0) throw Error("nothing in the trace takes time: no computation has a length, no call a size");
     const ScalingRow& first = table.rows.empty() ? row : table.rows.front();
     const double faster = static_cast<double>(first.time) / static_cast<double>(row.time);

@@ -97,6 +97,8 @@ class Folder {
   void number_channels();
   void number_resources();
 
+  // Whether any class has several records; else nothing bound to them is taken for alike.
+  bool merged() const { return options_.merge && out_.representative.size() < trace_.ranks.size(); }
   std::uint32_t size_of_comm(std::uint32_t comm) const { return size_of(trace_.communicators()[comm]); }
   bool is_member(const RankRecord& record, std::size_t slot) const {
     return record.comm_rank[slot] < size_of_comm(record.comms[slot].value);
@@ -266,11 +268,7 @@ void Folder::number_classes(std::vector<std::uint32_t> classes) {
   out_.class_of = std::move(classes);
   for (std::uint32_t i = 0; i < out_.class_of.size(); ++i) {
     // Classes are numbered in order of their first records.
-    if (out_.class_of[i] == out_.representative.size()) {
-      out_.representative.push_back(i);
-      out_.class_size.push_back(0);
-    }
-    ++out_.class_size[out_.class_of[i]];
+    if (out_.class_of[i] == out_.representative.size()) out_.representative.push_back(i);
   }
   std::uint64_t slots = 0, endpoints = 0;
   for (const std::uint32_t record : out_.representative) {
@@ -289,7 +287,7 @@ void Folder::number_comms() {
   Numbering numbering;
   for (std::uint32_t c = 0; c < comm_marks_.size(); ++c) {
     Mark mark = comm_marks_[c];
-    if (!options_.merge || out_.representative.size() == trace_.ranks.size()) mark.add(c);
+    if (!merged()) mark.add(c);
     number[c] = numbering.of(mark);
     if (number[c] == out_.comm_size.size()) {
       out_.comm_size.push_back(size_of_comm(c));
@@ -315,9 +313,8 @@ void Folder::number_comms() {
 void Folder::number_channels() {
   std::vector<std::uint32_t> number(senders_.size(), kNoOp);
   Numbering numbering;
-  const bool merged = options_.merge && out_.representative.size() < trace_.ranks.size();
-  for (std::uint32_t x = 0; x < number.size(); ++x) number[x] = merged ? numbering.of(channel_marks_[x]) : x;
-  out_.channels = merged ? numbering.size() : static_cast<std::uint32_t>(number.size());
+  for (std::uint32_t x = 0; x < number.size(); ++x) number[x] = merged() ? numbering.of(channel_marks_[x]) : x;
+  out_.channels = merged() ? numbering.size() : static_cast<std::uint32_t>(number.size());
   for (std::uint32_t c = 0; c < out_.representative.size(); ++c) {
     const std::uint32_t record = out_.representative[c];
     for (std::size_t e = 0; e < program(record).endpoints.size(); ++e) {
@@ -330,11 +327,10 @@ void Folder::number_channels() {
 void Folder::number_resources() {
   const std::uint32_t kinds = options_.resource_kinds;
   if (options_.resources.empty()) return;
-  const bool merged = options_.merge && out_.representative.size() < trace_.ranks.size();
   std::vector<std::uint32_t> number(resource_marks_.size()), first;
   Numbering numbering;
   for (std::uint32_t r = 0; r < number.size(); ++r) {
-    number[r] = merged ? numbering.of(resource_marks_[r]) : r;
+    number[r] = merged() ? numbering.of(resource_marks_[r]) : r;
     if (number[r] == first.size()) first.push_back(r);
   }
   out_.resources = static_cast<std::uint32_t>(first.size());

@@ -29,7 +29,6 @@ struct FoldOptions {
 struct Folding {
   std::vector<std::uint32_t> class_of;        // by record
   std::vector<std::uint32_t> representative;  // by class: its first record
-  std::vector<std::uint32_t> class_size;      // by class: records in it
 
   // Rows of the tables below: slot s of class c is slot_base[c] + s, endpoint e is endpoint_base[c] + e.
   std::vector<std::uint64_t> slot_base, endpoint_base;

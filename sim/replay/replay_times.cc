@@ -1,5 +1,5 @@
-// When things start and end. Without a limit to what a network carries at once, an end follows from its beginnings
-// alone: no queue of events is needed, and the order of visits does not matter.
+// When things start and end. What a rank does by itself is timed when it is visited, however far its clock is ahead of
+// others': nobody else can change it.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -10,6 +10,7 @@
 #include <random>
 #include <sstream>
 
+#include "tests/cli/run_ddx.h"
 #include "tests/cli/sample_report.h"
 #include "tests/cli/well_formed.h"
 
@@ -20,19 +21,6 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 using testing::HasSubstr;
 using testing::StartsWith;
-
-struct Answer {
-  int status = 0;
-  std::string out;
-  std::string err;
-};
-
-Answer ddx(const std::vector<std::string>& arguments) {
-  std::ostringstream out, err;
-  Console console{.out = out, .err = err};
-  const Exit status = run(arguments, console);
-  return {static_cast<int>(status), out.str(), err.str()};
-}
 
 class App : public testing::Test {
  protected:

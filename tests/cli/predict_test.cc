@@ -9,26 +9,13 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "cli/app.h"
+#include "tests/cli/run_ddx.h"
 
 namespace ddx::cli {
 namespace {
 
 using nlohmann::json;
 using testing::HasSubstr;
-
-struct Answer {
-  int status = 0;
-  std::string out;
-  std::string err;
-};
-
-Answer ddx(const std::vector<std::string>& arguments) {
-  std::ostringstream out, err;
-  Console console{.out = out, .err = err};
-  const Exit status = run(arguments, console);
-  return {static_cast<int>(status), out.str(), err.str()};
-}
 
 const std::string kRuns = DDX_SOURCE_DIR "/tests/data/validation/nccl_tests.json";
 
