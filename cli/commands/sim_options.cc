@@ -167,6 +167,7 @@ std::unique_ptr<sim::CostModel> cost_model(const SimOptions& options, const Trac
 namespace {
 
 constexpr double kMillion = 1e6;
+constexpr std::uint64_t kMostOps = 120'000'000;  // of all classes of ranks: 3 GB with times
 
 // "3=1.5".
 std::pair<RankId, std::uint32_t> slow_rank(const std::string& text) {
@@ -185,6 +186,7 @@ std::pair<RankId, std::uint32_t> slow_rank(const std::string& text) {
 
 sim::ReplayOptions replay_options(const SimOptions& options, const Trace& trace, const sim::CostModel* costs) {
   sim::ReplayOptions replay;
+  replay.max_ops = kMostOps;
   replay.blocking = options.blocking;
   replay.stream_ordered = options.streams;
   replay.strict_groups = options.strict_groups;

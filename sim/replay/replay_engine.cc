@@ -115,7 +115,8 @@ bool ReplayEngine::done_by_host(std::uint32_t id) {
   Rank& rank = ranks_[id];
   set_state(id, rank.pc, OpState::completed);
   if (timed()) {
-    readies_[rank.base + rank.pc] = ends_[rank.base + rank.pc] = rank.now;
+    OpTimes& times = times_[rank.base + rank.pc];
+    times.ready = times.end = rank.now;
     rank.last_end = std::max(rank.last_end, rank.now);
   }
   ++rank.pc;

@@ -69,6 +69,13 @@ class ReplayEngine {
  private:
   enum class HostWait : std::uint8_t { none, op, group, all };
 
+  static constexpr Picos kNoTime = -1;  // not yet
+
+  struct OpTimes {
+    Picos start = kNoTime;  // until it starts on its stream: when the host came to it
+    Picos ready = kNoTime;  // when all that take part were there
+    Picos end = kNoTime;
+  };
   // A class of ranks, run as its representative.
   struct Rank {
     std::uint32_t program = 0;        // into unrolled_
@@ -116,6 +123,9 @@ class ReplayEngine {
   struct CommState {
     OpenRing<Instance> instances;  // numbered by sequence number - 1
     std::uint32_t size = 0;
+    // What its collectives of `uses` take of each resource, all members together; the latest kind of them.
+    std::vector<ResourceUse> uses;
+    std::vector<LinkUse> links;
   };
   struct Pair {
     OpRef send, recv;
@@ -182,7 +192,7 @@ class ReplayEngine {
   void note_end(Rank& rank, const UnrolledOp& op, std::uint32_t at, Picos end, Picos ready);
   void wake(Rank& rank);  // the host's clock to the end of what it waited for
   Picos compute_time(std::uint32_t id, std::uint32_t op) const;
-  Picos start_of(OpRef ref) const { return timed() ? starts_[ranks_[ref.rank].base + ref.op] : 0; }
+  Picos start_of(OpRef ref) const { return timed() ? times_[ranks_[ref.rank].base + ref.op].start : 0; }
   const Cost& cost_of(const Instance& instance);
   const Cost& cost_of(OpRef send);  // of a pair
   const Cost& cost_at(std::uint64_t key, OpRef call, std::optional<Cost> (ReplayEngine::*find)(OpRef) const);
@@ -197,7 +207,8 @@ class ReplayEngine {
   bool advance_network();  // to its next event; false: nothing is under way
   void enter_network(std::uint32_t transit, Picos now);
   void arrive_from_network(const Transit& transit, Picos end);
-  void add_uses(std::uint32_t rank, const std::vector<ResourceUse>& uses);
+  void add_uses(std::uint32_t rank, const std::vector<ResourceUse>& uses, std::vector<LinkUse>& links) const;
+  const std::vector<LinkUse>& links_of(const Transit& transit);
   void complete_instance(std::uint32_t comm, std::uint32_t seq, Picos end);
   TimeShares shares_of(std::uint32_t rank, Picos run_end) const;  // in replay_shares.cc
   void complete_pair(const Met& met, Picos send_end, Picos recv_end);
@@ -265,7 +276,7 @@ class ReplayEngine {
   Folding folding_;
   std::vector<Rank> ranks_;
   std::vector<std::uint8_t> states_;
-  std::vector<Picos> starts_, readies_, ends_;  // with times, beside states_; kNoTime: not yet
+  std::vector<OpTimes> times_;  // with times, beside states_
   std::vector<StreamState> streams_;
   std::vector<std::uint32_t> collectives_done_;  // by slot row
   std::vector<Picos> comm_until_;                // by slot row: the end of its latest collective
@@ -287,7 +298,6 @@ class ReplayEngine {
   std::vector<std::uint32_t> transit_of_flow_;
   std::vector<LinkUse> link_uses_;
   std::vector<FlowSet::FlowId> finished_;
-  static constexpr Picos kNoTime = -1;
 };
 
 }  // namespace ddx::sim

@@ -15,6 +15,20 @@ namespace {
 constexpr std::uint64_t kAlone = 1'000'000;
 constexpr std::uint64_t kPermille = 1000;
 
+// One entry for each link, by link.
+void add_up(std::vector<LinkUse>& uses) {
+  std::sort(uses.begin(), uses.end(), [](const LinkUse& a, const LinkUse& b) { return a.link < b.link; });
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < uses.size(); ++i) {
+    if (kept > 0 && uses[kept - 1].link == uses[i].link) {
+      uses[kept - 1].weight += uses[i].weight;
+    } else {
+      uses[kept++] = uses[i];
+    }
+  }
+  uses.resize(kept);
+}
+
 }  // namespace
 
 void ReplayEngine::send_off(const Transit& transit, Picos start) {
@@ -55,12 +69,34 @@ bool ReplayEngine::advance_network() {
 }
 
 // Of one class's ranks: how much of one resource all its ranks together take.
-void ReplayEngine::add_uses(std::uint32_t rank, const std::vector<ResourceUse>& uses) {
+void ReplayEngine::add_uses(std::uint32_t rank, const std::vector<ResourceUse>& uses,
+                            std::vector<LinkUse>& links) const {
   const std::size_t kinds = folding_.resource.size() / ranks_.size();
   for (const ResourceUse& use : uses) {
     const std::size_t row = rank * kinds + use.kind;
-    if (use.permille > 0) link_uses_.push_back({folding_.resource[row], folding_.resource_weight[row] * use.permille});
+    if (use.permille > 0) links.push_back({folding_.resource[row], folding_.resource_weight[row] * use.permille});
   }
+}
+
+// All calls of one communicator come from the same classes of ranks, so what they take only changes with their uses.
+const std::vector<LinkUse>& ReplayEngine::links_of(const Transit& transit) {
+  const Cost& cost = *transit.cost;
+  if (transit.pair) {
+    const Pair& pair = channels_[transit.at].pairs.at(transit.number);
+    link_uses_.clear();
+    add_uses(pair.send.rank, cost.uses, link_uses_);
+    add_uses(pair.recv.rank, cost.receiver_uses, link_uses_);
+    add_up(link_uses_);
+    return link_uses_;
+  }
+  CommState& comm = comms_[transit.at];
+  if (comm.links.empty() || comm.uses != cost.uses) {
+    comm.uses = cost.uses;
+    comm.links.clear();
+    for (const OpRef call : comm.instances.at(transit.number - 1).arrived) add_uses(call.rank, cost.uses, comm.links);
+    add_up(comm.links);
+  }
+  return comm.links;
 }
 
 void ReplayEngine::enter_network(std::uint32_t at, Picos now) {
@@ -70,28 +106,8 @@ void ReplayEngine::enter_network(std::uint32_t at, Picos now) {
     arrive_from_network(transit, now + transit.cost->price.latency);
     return;
   }
-  link_uses_.clear();
-  if (transit.pair) {
-    const Pair& pair = channels_[transit.at].pairs.at(transit.number);
-    add_uses(pair.send.rank, transit.cost->uses);
-    add_uses(pair.recv.rank, transit.cost->receiver_uses);
-  } else {
-    for (const OpRef call : comms_[transit.at].instances.at(transit.number - 1).arrived) {
-      add_uses(call.rank, transit.cost->uses);
-    }
-  }
-  std::sort(link_uses_.begin(), link_uses_.end(), [](const LinkUse& a, const LinkUse& b) { return a.link < b.link; });
-  std::size_t kept = 0;
-  for (std::size_t i = 0; i < link_uses_.size(); ++i) {
-    if (kept > 0 && link_uses_[kept - 1].link == link_uses_[i].link) {
-      link_uses_[kept - 1].weight += link_uses_[i].weight;
-    } else {
-      link_uses_[kept++] = link_uses_[i];
-    }
-  }
-  link_uses_.resize(kept);
   const Amount amount = moved(rate_of(kAlone), transit.cost->price.transfer);
-  const FlowSet::FlowId flow = flows_->add(now, amount, link_uses_, kAlone);
+  const FlowSet::FlowId flow = flows_->add(now, amount, links_of(transit), kAlone);
   if (transit_of_flow_.size() <= flow) transit_of_flow_.resize(flow + std::size_t{1});
   transit_of_flow_[flow] = at;
 }

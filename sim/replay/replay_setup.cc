@@ -137,11 +137,7 @@ void ReplayEngine::lay_out_ranks() {
     stream_count += unrolled_[rank.program].streams;
   }
   states_.assign(ops, static_cast<std::uint8_t>(OpState::planned));
-  if (timed()) {
-    starts_.assign(ops, kNoTime);
-    readies_.assign(ops, kNoTime);
-    ends_.assign(ops, kNoTime);
-  }
+  if (timed()) times_.resize(ops);
   streams_.resize(stream_count);
   for (const Rank& rank : ranks_) {
     const UnrolledProgram& program = unrolled_[rank.program];

@@ -54,8 +54,8 @@ void ReplayEngine::add_snapshot_program(std::uint32_t id, Trace& out) const {
     if (timed()) {
       const bool began = row.state == OpState::started || row.state == OpState::completed;
       row.issue.reset();
-      row.start = began ? std::optional(to_nanos(starts_[base + at])) : std::nullopt;
-      row.end = row.state == OpState::completed ? std::optional(to_nanos(ends_[base + at])) : std::nullopt;
+      row.start = began ? std::optional(to_nanos(times_[base + at].start)) : std::nullopt;
+      row.end = row.state == OpState::completed ? std::optional(to_nanos(times_[base + at].end)) : std::nullopt;
     }
     rows.append(row);
   }
@@ -73,11 +73,12 @@ std::size_t ReplayEngine::run_hash(std::uint32_t id) const {
 bool ReplayEngine::same_run(std::uint32_t a, std::uint32_t b) const {
   if (ranks_[a].program != ranks_[b].program || ranks_[a].pc != ranks_[b].pc) return false;
   const auto size = static_cast<std::ptrdiff_t>(program(a).ops.size());
-  const auto same = [&](const auto& column) {
+  const auto same = [&](const auto& column, auto alike) {
     const auto from = column.begin() + static_cast<std::ptrdiff_t>(ranks_[a].base);
-    return std::equal(from, from + size, column.begin() + static_cast<std::ptrdiff_t>(ranks_[b].base));
+    return std::equal(from, from + size, column.begin() + static_cast<std::ptrdiff_t>(ranks_[b].base), alike);
   };
-  return same(states_) && (!timed() || (same(starts_) && same(ends_)));
+  const auto same_times = [](const OpTimes& x, const OpTimes& y) { return x.start == y.start && x.end == y.end; };
+  return same(states_, std::equal_to<>()) && (!timed() || same(times_, same_times));
 }
 
 void ReplayEngine::snapshot(ReplayResult& result) const {

@@ -13,15 +13,15 @@ constexpr std::uint32_t kWhole = 1'000'000;  // parts per million
 
 }  // namespace
 
-// The host came to this op. Until it starts on its stream this stands for its start.
+// The host came to this op.
 void ReplayEngine::note_issue(const Rank& rank, std::uint32_t at) {
   if (!timed()) return;
-  Picos& start = starts_[rank.base + at];
+  Picos& start = times_[rank.base + at].start;
   if (start == kNoTime) start = rank.now;
 }
 
 void ReplayEngine::note_start(const Rank& rank, const UnrolledOp& op, std::uint32_t at) {
-  Picos& start = starts_[rank.base + at];
+  Picos& start = times_[rank.base + at].start;
   start = std::max(start, streams_[rank.streams + op.stream].busy_until);
   if (unrolled_[rank.program].crosses_streams && is_collective(op.kind)) {
     start = std::max(start, comm_until_[rank.slots + op.comm_slot]);
@@ -29,8 +29,9 @@ void ReplayEngine::note_start(const Rank& rank, const UnrolledOp& op, std::uint3
 }
 
 void ReplayEngine::note_end(Rank& rank, const UnrolledOp& op, std::uint32_t at, Picos end, Picos ready) {
-  ends_[rank.base + at] = end;
-  readies_[rank.base + at] = ready;
+  OpTimes& times = times_[rank.base + at];
+  times.end = end;
+  times.ready = ready;
   rank.last_end = std::max(rank.last_end, end);
   Picos& busy = streams_[rank.streams + op.stream].busy_until;
   busy = std::max(busy, end);
@@ -47,7 +48,7 @@ void ReplayEngine::wake(Rank& rank) {
   if (!timed()) return;
   switch (rank.wait) {
     case HostWait::none: return;
-    case HostWait::op: rank.now = std::max(rank.now, ends_[rank.base + rank.waits_for]); return;
+    case HostWait::op: rank.now = std::max(rank.now, times_[rank.base + rank.waits_for].end); return;
     case HostWait::group: rank.now = std::max(rank.now, rank.group_end); return;
     case HostWait::all: rank.now = std::max(rank.now, rank.last_end); return;
   }
@@ -59,6 +60,7 @@ Picos ReplayEngine::compute_time(std::uint32_t id, std::uint32_t at) const {
   const auto& ppm = options_.timing.compute_ppm;
   const std::uint32_t factor = ppm.empty() ? kWhole : ppm[folding_.representative[id]];
   const auto whole = static_cast<std::uint64_t>(std::max<Picos>(0, from_nanos(length)));
+  if (factor == kWhole && options_.timing.noise_ppm == 0) return static_cast<Picos>(whole);
   Wide time = (Wide{whole} * factor + kWhole / 2) / kWhole;
   if (const std::uint32_t noise = options_.timing.noise_ppm; noise > 0) {
     const std::int64_t drawn = noise_at(options_.timing.seed, record(id).rank->value, at);

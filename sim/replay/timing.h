@@ -16,6 +16,7 @@ namespace ddx::sim {
 struct ResourceUse {
   std::uint16_t kind = 0;
   std::uint16_t permille = 1000;
+  bool operator==(const ResourceUse&) const = default;
 };
 
 // What an operation takes when it is alone, and what it keeps busy for price.transfer of that time.

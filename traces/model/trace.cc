@@ -86,10 +86,12 @@ std::uint32_t intern_row(std::vector<Row>& rows, std::unordered_multimap<std::si
   return id;
 }
 
-// Appends to a column that stays empty until its first present value.
+// Appends to a column that stays empty until its first present value; `room`: rows that were reserved.
 template <class Value>
-void append_optional(std::vector<Value>& column, std::size_t row, std::optional<Value> value, Value none) {
+void append_optional(std::vector<Value>& column, std::size_t row, std::size_t room, std::optional<Value> value,
+                     Value none) {
   if (!value && column.empty()) return;
+  if (column.empty()) column.reserve(room);
   if (column.size() < row) column.resize(row, none);
   column.push_back(value.value_or(none));
 }
@@ -99,15 +101,16 @@ void append_optional(std::vector<Value>& column, std::size_t row, std::optional<
 OpId Program::append(const Op& op) {
   const std::size_t row = signature_.size();
   signature_.push_back(op.signature);
+  const std::size_t room = signature_.capacity();
   flags_.push_back(static_cast<std::uint8_t>(static_cast<std::uint8_t>(op.state) | (op.retired ? kRetired : 0)));
-  append_optional(comm_slot_, row, op.comm_slot, kNone16);
-  append_optional(seq_, row, op.seq, kNone32);
-  append_optional(group_, row, op.group, kNone32);
-  append_optional(call_site_, row, op.call_site ? std::optional<std::uint32_t>(op.call_site->value) : std::nullopt,
-                  kNone32);
-  append_optional(issue_, row, op.issue, kNoTime);
-  append_optional(start_, row, op.start, kNoTime);
-  append_optional(end_, row, op.end, kNoTime);
+  append_optional(comm_slot_, row, room, op.comm_slot, kNone16);
+  append_optional(seq_, row, room, op.seq, kNone32);
+  append_optional(group_, row, room, op.group, kNone32);
+  append_optional(call_site_, row, room,
+                  op.call_site ? std::optional<std::uint32_t>(op.call_site->value) : std::nullopt, kNone32);
+  append_optional(issue_, row, room, op.issue, kNoTime);
+  append_optional(start_, row, room, op.start, kNoTime);
+  append_optional(end_, row, room, op.end, kNoTime);
   return OpId(row);
 }
 

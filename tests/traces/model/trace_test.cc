@@ -104,6 +104,13 @@ TEST(Program, holds_a_row_in_forty_bytes_without_its_call_site) {
   constexpr std::size_t kRows = 1 << 16;  // a power of two: vectors that grew by doubling are full
   for (std::size_t i = 0; i < kRows; ++i) program.append(op);
   EXPECT_LE(program.bytes(), 40 * kRows);
+  // Where their number is known before, any number: columns that come later have room for as many.
+  Program reserved;
+  constexpr std::size_t kOdd = 100'003;
+  reserved.reserve(kOdd);
+  reserved.append({});
+  for (std::size_t i = 1; i < kOdd; ++i) reserved.append(op);
+  EXPECT_LE(reserved.bytes(), 40 * kOdd);
   // Columns that no row has a value for cost nothing: signature 4, flags 1, slot 2.
   Program lean;
   op = {};
