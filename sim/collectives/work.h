@@ -35,7 +35,7 @@ struct Price {
   Picos transfer = 0;
   std::string_view algorithm;
   std::string_view protocol;
-  Picos total() const { return latency + transfer; }
+  Picos total() const { return later(latency, transfer); }
 };
 
 }  // namespace ddx::sim

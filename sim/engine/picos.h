@@ -19,6 +19,9 @@ constexpr Nanos to_nanos(Picos time) { return time / kPicosPerNano + (time % kPi
 // Saturates at kForever.
 constexpr Picos from_nanos(Nanos time) { return time > kForever / kPicosPerNano ? kForever : time * kPicosPerNano; }
 
+// Neither is negative; saturates at kForever.
+constexpr Picos later(Picos time, Picos by) { return by > kForever - time ? kForever : time + by; }
+
 // How long `bytes` take at a rate of more than 0 bytes a second, to the nearest picosecond, halves up; saturates at
 // kForever.
 constexpr Picos transfer_time(std::uint64_t bytes, std::uint64_t bytes_per_second) {

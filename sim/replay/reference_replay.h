@@ -27,11 +27,11 @@ struct ReplayOptions {
   // Sends of at most so many bytes (as far as known) complete when they start, receive or not.
   std::optional<std::uint64_t> eager_up_to;
   // Variants of what the trace says of itself:
-  bool blocking = false;               // no streams: every call returns when it is complete, async or not
-  bool strict_groups = false;          // what is posted together starts together, once every partner can start as well
+  bool blocking = false;       // no streams: every call returns when it is complete, async or not
+  bool strict_groups = false;  // what is posted together starts together, once every partner can start as well
   // Of all classes of ranks (folding.h), loops run out; more is refused. Each takes 25 bytes with times, 1 without.
   std::uint64_t max_ops = 50'000'000;
-  bool fold = true;                    // ranks that must behave alike are run once; false: every rank is run
+  bool fold = true;  // ranks that must behave alike are run once; false: every rank is run
   Timing timing;
   // Of the snapshot: at most so many of a rank's latest operations, those before are left out as a recorder's ring
   // would (RankRecord::head_lost); 0: no snapshot.

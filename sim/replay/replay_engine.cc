@@ -95,18 +95,28 @@ bool ReplayEngine::wait_for_room(std::uint32_t id) {
 bool ReplayEngine::step_host(std::uint32_t id) {
   Rank& rank = ranks_[id];
   const UnrolledOp& op = program(id).ops[rank.pc];
+  if (op.streamed && rank.group_open != kNoOp) {
+    ++rank.pc;
+    return true;
+  }
   note_issue(rank, rank.pc);
   if (op.streamed) return step_streamed(id);
   switch (op.kind) {
     case OpKind::stop: rank.stopped = true; return done_by_host(id);
-    case OpKind::wait:
-      if (op.target != kNoOp && !wait_in(rank, HostWait::op, op.target, rank.pc)) return false;
-      return done_by_host(id);
+    case OpKind::wait: {
+      // For a part of the open group, the group's end waits.
+      const bool of_open_group = rank.group_open != kNoOp && op.target > rank.group_open;
+      if (op.target == kNoOp || of_open_group || wait_in(rank, HostWait::op, op.target, rank.pc)) {
+        return done_by_host(id);
+      }
+      return false;
+    }
     case OpKind::host_sync:
       if (!wait_in(rank, HostWait::all, kNoOp, rank.pc)) return false;
       return done_by_host(id);
-    case OpKind::group_begin: return step_group(id);
-    case OpKind::compute: rank.now += compute_time(id, rank.pc); return done_by_host(id);
+    case OpKind::group_begin: return open_group(id);
+    case OpKind::group_end: return end_group(id);
+    case OpKind::compute: rank.now = later(rank.now, compute_time(id, rank.pc)); return done_by_host(id);
     default: return done_by_host(id);
   }
 }
@@ -116,6 +126,7 @@ bool ReplayEngine::done_by_host(std::uint32_t id) {
   set_state(id, rank.pc, OpState::completed);
   if (timed()) {
     OpTimes& times = times_[rank.base + rank.pc];
+    if (rank.now == kForever) refuse_time();
     times.ready = times.end = rank.now;
     rank.last_end = std::max(rank.last_end, rank.now);
   }
@@ -142,28 +153,36 @@ bool ReplayEngine::step_streamed(std::uint32_t id) {
   return !holds_host || wait_in(rank, HostWait::op, at, kNoOp);
 }
 
-// Posts the ops between a group's begin and end together.
-bool ReplayEngine::step_group(std::uint32_t id) {
+// What communicates in a group is posted at its end; what the host does there, it does when it comes to it.
+bool ReplayEngine::open_group(std::uint32_t id) {
   Rank& rank = ranks_[id];
   const auto& ops = program(id).ops;
   const std::uint32_t begin = rank.pc;
   done_by_host(id);
-  rank.group_end = rank.now;
+  if (rank.group_open != kNoOp) return true;
   std::uint32_t end = begin;
   while (end < ops.size() && end != ops[begin].target && ops[end].kind != OpKind::stop) ++end;
-  if (end != ops[begin].target) {
+  if (end == ops[begin].target) {
+    rank.group_open = begin;
+  } else {
     // The rank stops before the group's end: nothing of it was posted.
     rank.pc = end;
-    return true;
   }
+  return true;
+}
+
+bool ReplayEngine::end_group(std::uint32_t id) {
+  Rank& rank = ranks_[id];
+  const auto& ops = program(id).ops;
+  const std::uint32_t begin = rank.group_open, end = rank.pc;
+  if (begin == kNoOp || ops[begin].target != end) return done_by_host(id);
+  set_state(id, end, OpState::completed);
+  rank.group_open = kNoOp;
+  rank.group_end = rank.now;
   rank.group_now = kNoOp;
   rank.group_left = 0;
-  for (std::uint32_t at = begin + 1; at <= end; ++at) {
-    if (!ops[at].streamed) {
-      set_state(id, at, OpState::completed);
-      note_issue(rank, at);
-      continue;
-    }
+  for (std::uint32_t at = begin + 1; at < end; ++at) {
+    if (!ops[at].streamed) continue;
     schedule(id, at);
     rank.group_now = ops[at].group;
     if (!ops[at].async && ops[at].kind != OpKind::compute) ++rank.group_left;
@@ -204,7 +223,7 @@ void ReplayEngine::start(std::uint32_t id, std::uint32_t at) {
   } else if (is_collective(op.kind)) {
     arrive(id, at);
   } else {
-    complete({id, at}, start_of({id, at}) + compute_time(id, at), start_of({id, at}));
+    complete({id, at}, later(start_of({id, at}), compute_time(id, at)), start_of({id, at}));
   }
 }
 

@@ -3,10 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <queue>
 #include <random>
 #include <string>
+#include <tuple>
 #include <unordered_map>
 #include <vector>
 
@@ -78,17 +80,18 @@ class ReplayEngine {
   };
   // A class of ranks, run as its representative.
   struct Rank {
-    std::uint32_t program = 0;        // into unrolled_
-    std::uint64_t base = 0;           // of its ops in states_
-    std::uint64_t streams = 0;        // of its streams in streams_
-    std::uint64_t slots = 0;          // of its communicator slots in collectives_done_ and in the folding
-    std::uint64_t endpoints = 0;      // of its endpoints in the folding
-    std::uint32_t pc = 0;             // next op of the host
-    std::uint32_t issued = 0;         // ops before this one went to their streams
-    std::uint32_t waits_for = kNoOp;  // an op, for HostWait::op
-    std::uint32_t wait_row = kNoOp;   // the host's own op that waits: wait, host_sync or group_end
-    std::uint32_t group_now = kNoOp;  // the group issued last
-    std::uint32_t group_left = 0;     // parts of it that the host waits for
+    std::uint32_t program = 0;         // into unrolled_
+    std::uint64_t base = 0;            // of its ops in states_
+    std::uint64_t streams = 0;         // of its streams in streams_
+    std::uint64_t slots = 0;           // of its communicator slots in collectives_done_ and in the folding
+    std::uint64_t endpoints = 0;       // of its endpoints in the folding
+    std::uint32_t pc = 0;              // next op of the host
+    std::uint32_t issued = 0;          // ops before this one went to their streams
+    std::uint32_t waits_for = kNoOp;   // an op, for HostWait::op
+    std::uint32_t wait_row = kNoOp;    // the host's own op that waits: wait, host_sync or group_end
+    std::uint32_t group_open = kNoOp;  // the begin of the group that the host is in
+    std::uint32_t group_now = kNoOp;   // the group issued last
+    std::uint32_t group_left = 0;      // parts of it that the host waits for
     std::uint32_t in_flight = 0;
     std::uint32_t ahead = 0;   // stream model: streamed ops issued from `oldest` on
     std::uint32_t oldest = 0;  // all streamed ops before this one are complete
@@ -111,12 +114,13 @@ class ReplayEngine {
     std::vector<OpRef> arrived;
     std::uint32_t members = 0;  // that arrived: a class counts for all its ranks in the communicator
     bool mixed = false;         // not all of one class and root
+    bool unlike = false;        // not all of one signature, or with split lists
     bool done = false;
     Picos latest = 0;  // arrival
     void clear() {
       arrived.clear();
       members = 0;
-      mixed = done = false;
+      mixed = unlike = done = false;
       latest = 0;
     }
   };
@@ -159,7 +163,8 @@ class ReplayEngine {
   bool host_may_go_on(const Rank& rank) const;
   bool step_host(std::uint32_t id);  // false: the host waits, or is done
   bool step_streamed(std::uint32_t id);
-  bool step_group(std::uint32_t id);
+  bool open_group(std::uint32_t id);
+  bool end_group(std::uint32_t id);
   bool done_by_host(std::uint32_t id);
   void schedule(std::uint32_t id, std::uint32_t op);
   bool wait_in(Rank& rank, HostWait wait, std::uint32_t waits_for, std::uint32_t wait_row);
@@ -197,6 +202,10 @@ class ReplayEngine {
   const Cost& cost_of(OpRef send);  // of a pair
   const Cost& cost_at(std::uint64_t key, OpRef call, std::optional<Cost> (ReplayEngine::*find)(OpRef) const);
   std::optional<Cost> collective_cost(OpRef call) const;
+  void refuse_price(OpRef call);
+  const Cost& cost_of_unlike(const Instance& instance);
+  std::optional<Work> work_of_unlike(const Instance& instance) const;
+  std::uint64_t heaviest_split(const Instance& instance, std::uint64_t even) const;
   std::optional<Cost> transfer_cost(OpRef send) const;
 
   void complete_by_steps(std::uint32_t comm, std::uint32_t seq);
@@ -223,6 +232,7 @@ class ReplayEngine {
   bool check_length();
   void lay_out_ranks();
   bool refuse_length();
+  bool refuse_time() { return refuse("it takes more than 106 days, longer than can be timed"); }
   bool refuse(const std::string& reason) {
     if (refusal_.empty()) refusal_ = reason;
     return false;
@@ -289,6 +299,7 @@ class ReplayEngine {
   // And why nothing of them goes on: for each held group the call whose partner has not come, or is held itself.
   std::vector<OpRef> held_;
   std::unordered_map<std::uint64_t, Cost, KeyedHash> costs_;  // of a class of communicators or channels, and signature
+  std::map<std::tuple<std::uint32_t, OpKind, std::uint64_t, DataType, RedOp>, Cost> unlike_costs_;  // by communicator
   // By steps: of calls to which all came at one time, how long after it each member is done.
   std::unordered_map<std::uint64_t, std::vector<Picos>, KeyedHash> step_times_;
   std::vector<Transit> transits_;  // under way; entries of free_transits_ are not

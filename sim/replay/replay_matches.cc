@@ -38,7 +38,9 @@ void ReplayEngine::arrive(std::uint32_t id, std::uint32_t at) {
     const bool alike = classes_.of(signature_id(first)) == classes_.of(signature_id(call)) &&
                        (!is_rooted(op.kind) || root_of(first) == root_of(call));
     instance.mixed = instance.mixed || !alike;
+    instance.unlike = instance.unlike || signature_id(first) != signature_id(call);
   }
+  instance.unlike = instance.unlike || (op.kind == OpKind::all_to_all && !signature_of(call).split_in.empty());
   instance.arrived.push_back(call);
   instance.members += folding_.weight[row];
   instance.latest = std::max(instance.latest, start_of(call));
@@ -53,7 +55,7 @@ void ReplayEngine::meet(std::uint32_t comm, std::uint32_t seq, Instance& instanc
   if (!timed()) return complete_instance(comm, seq, 0);
   if (options_.timing.costs->by_steps()) return complete_by_steps(comm, seq);
   const Cost& cost = cost_of(instance);
-  if (!shares()) return complete_instance(comm, seq, instance.latest + cost.price.total());
+  if (!shares()) return complete_instance(comm, seq, later(instance.latest, cost.price.total()));
   send_off({false, comm, seq, &cost}, instance.latest);
 }
 
@@ -148,9 +150,9 @@ void ReplayEngine::finish_pair(const Met& met) {
   const Cost& cost = cost_of(pair.send);
   if (is_eager(pair.send)) {
     // What was sent early has arrived, or is under way. It is not held up by others: nobody knew of it.
-    complete_pair(met, sent, std::max(start_of(pair.recv), sent + cost.price.total()));
+    complete_pair(met, sent, std::max(start_of(pair.recv), later(sent, cost.price.total())));
   } else if (!shares()) {
-    complete_pair(met, both + cost.price.total(), both + cost.price.total());
+    complete_pair(met, later(both, cost.price.total()), later(both, cost.price.total()));
   } else {
     send_off({true, met.channel, met.order, &cost}, both);
   }

@@ -58,12 +58,13 @@ bool ReplayEngine::advance_network() {
     }
     return true;
   }
+  if (*finish == kForever) return refuse_time();
   finished_.clear();
   flows_->take_finished(*finish, finished_);
   for (const FlowSet::FlowId flow : finished_) {
     const std::uint32_t transit = transit_of_flow_[flow];
     free_transits_.push_back(transit);
-    arrive_from_network(transits_[transit], *finish + transits_[transit].cost->price.latency);
+    arrive_from_network(transits_[transit], later(*finish, transits_[transit].cost->price.latency));
   }
   return true;
 }
@@ -103,7 +104,7 @@ void ReplayEngine::enter_network(std::uint32_t at, Picos now) {
   const Transit& transit = transits_[at];
   if (transit.cost->price.transfer == 0) {
     free_transits_.push_back(at);
-    arrive_from_network(transit, now + transit.cost->price.latency);
+    arrive_from_network(transit, later(now, transit.cost->price.latency));
     return;
   }
   const Amount amount = moved(rate_of(kAlone), transit.cost->price.transfer);

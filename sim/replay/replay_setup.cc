@@ -68,14 +68,20 @@ bool ReplayEngine::refuse_length() {
 }
 
 bool ReplayEngine::unroll_programs() {
+  std::vector<std::uint32_t> used;
+  for (const RankRecord& record : trace_.ranks) used.push_back(record.program.value);
+  std::sort(used.begin(), used.end());
+  used.erase(std::unique(used.begin(), used.end()), used.end());
+  // All of them before the first is run out: each is at least one class's.
+  std::uint64_t left = options_.max_ops;
+  for (const std::uint32_t id : used) {
+    const std::uint64_t length = length_of(trace_.programs[id]);
+    if (length > left) return refuse_length();
+    left -= length;
+  }
   unrolled_.resize(trace_.programs.size());
-  std::vector<bool> done(trace_.programs.size(), false);
-  for (const RankRecord& record : trace_.ranks) {
-    const std::uint32_t id = record.program.value;
-    if (done[id]) continue;
-    done[id] = true;
-    if (length_of(trace_.program(record)) > options_.max_ops) return refuse_length();
-    unrolled_[id] = unroll(trace_, trace_.program(record), refusal_);
+  for (const std::uint32_t id : used) {
+    unrolled_[id] = unroll(trace_, trace_.programs[id], refusal_);
     if (!refusal_.empty()) return false;
   }
   return true;

@@ -29,6 +29,7 @@ void ReplayEngine::note_start(const Rank& rank, const UnrolledOp& op, std::uint3
 }
 
 void ReplayEngine::note_end(Rank& rank, const UnrolledOp& op, std::uint32_t at, Picos end, Picos ready) {
+  if (end == kForever) refuse_time();
   OpTimes& times = times_[rank.base + at];
   times.end = end;
   times.ready = ready;
@@ -70,6 +71,15 @@ Picos ReplayEngine::compute_time(std::uint32_t id, std::uint32_t at) const {
   return time > Wide{static_cast<std::uint64_t>(kForever)} ? kForever : static_cast<Picos>(time);
 }
 
+void ReplayEngine::refuse_price(OpRef call) {
+  const bool known =
+      is_p2p(op_of(call).kind) ? bytes_of(signature_of(call)).has_value() : work_of(signature_of(call), 1).has_value();
+  refuse(
+      fmt::format("{} {} of rank {} cannot be priced: {}", name_of(op_of(call).kind), op_of(call).seq,
+                  record(call.rank).rank->value,
+                  known ? options_.timing.costs->name() + " has no figure for it" : "its count or type is not known"));
+}
+
 const Cost& ReplayEngine::cost_at(std::uint64_t key, OpRef call,
                                   std::optional<Cost> (ReplayEngine::*find)(OpRef) const) {
   const auto [at, fresh] = costs_.try_emplace(key);
@@ -78,9 +88,7 @@ const Cost& ReplayEngine::cost_at(std::uint64_t key, OpRef call,
   if (cost) {
     at->second = std::move(*cost);
   } else {
-    refuse(fmt::format("{} {} of rank {} cannot be priced: its count or type is not known, or {} has no figure for it",
-                       name_of(op_of(call).kind), op_of(call).seq, record(call.rank).rank->value,
-                       options_.timing.costs->name()));
+    refuse_price(call);
   }
   return at->second;
 }
@@ -100,9 +108,71 @@ std::optional<Cost> ReplayEngine::transfer_cost(OpRef send) const {
 }
 
 const Cost& ReplayEngine::cost_of(const Instance& instance) {
+  if (instance.unlike) return cost_of_unlike(instance);
   const OpRef call = instance.arrived.front();
   const std::uint64_t key = std::uint64_t{folding_.comm[slot_row(call)]} << 32 | signature_id(call).value;
   return cost_at(key, call, &ReplayEngine::collective_cost);
+}
+
+// What all of them together say: a count that one does not know another may, of different ones the largest counts, of
+// split lists the rank that sends or receives most. So it does not matter who came first.
+std::optional<Work> ReplayEngine::work_of_unlike(const Instance& instance) const {
+  const std::uint32_t size = comms_[folding_.comm[slot_row(instance.arrived.front())]].size;
+  std::optional<Work> all;
+  for (const OpRef call : instance.arrived) {
+    const auto work = work_of(signature_of(call), size);
+    if (!work) continue;
+    if (!all) all = *work;
+    all->bytes = std::max(all->bytes, work->bytes);
+    all->type = std::max(all->type, work->type);
+    all->redop = std::max(all->redop, work->redop);
+  }
+  if (all && all->kind == OpKind::all_to_all) all->bytes = heaviest_split(instance, all->bytes);
+  return all;
+}
+
+// Bytes of one rank's input in an even all_to_all that loads every port as these lists load the busiest one; `even`
+// where there are none.
+std::uint64_t ReplayEngine::heaviest_split(const Instance& instance, std::uint64_t even) const {
+  const std::size_t size = comms_[folding_.comm[slot_row(instance.arrived.front())]].size;
+  std::vector<Wide> out(size, 0), in(size, 0);
+  bool known = false;
+  for (const OpRef call : instance.arrived) {
+    const Signature& signature = signature_of(call);
+    const std::size_t from = position_of(call);
+    const auto bytes = element_bytes(signature.type_in);
+    if (signature.split_in.size() != size || !bytes || from >= size) continue;
+    known = true;
+    for (std::size_t to = 0; to < size; ++to) {
+      if (to == from) continue;
+      const Wide part = Wide{signature.split_in[to]} * *bytes;
+      out[from] += part;
+      in[to] += part;
+    }
+  }
+  if (!known || size < 2) return even;
+  const Wide most = std::max(*std::max_element(out.begin(), out.end()), *std::max_element(in.begin(), in.end()));
+  const Wide total = (most * size + size - 2) / (size - 1);
+  return static_cast<std::uint64_t>(std::min(total, Wide{UINT64_MAX}));
+}
+
+const Cost& ReplayEngine::cost_of_unlike(const Instance& instance) {
+  const OpRef call = instance.arrived.front();
+  const std::uint32_t comm = folding_.comm[slot_row(call)];
+  const auto work = work_of_unlike(instance);
+  if (!work) {
+    refuse_price(call);
+    return unlike_costs_[{}];
+  }
+  const auto [at, fresh] = unlike_costs_.try_emplace({comm, work->kind, work->bytes, work->type, work->redop});
+  if (!fresh) return at->second;
+  auto cost = options_.timing.costs->collective(trace_.communicator(folding_.comm_representative[comm]), *work);
+  if (cost) {
+    at->second = std::move(*cost);
+  } else {
+    refuse_price(call);
+  }
+  return at->second;
 }
 
 const Cost& ReplayEngine::cost_of(OpRef send) {
@@ -139,7 +209,7 @@ void ReplayEngine::complete_by_steps(std::uint32_t comm, std::uint32_t seq) {
     if (together) known->second = ends;
   }
   instance.done = true;
-  for (const OpRef call : instance.arrived) complete(call, ends[position_of(call)] + shift, instance.latest);
+  for (const OpRef call : instance.arrived) complete(call, later(ends[position_of(call)], shift), instance.latest);
   while (ring.size() > 0 && ring.front().done) ring.pop();
 }
 

@@ -70,6 +70,7 @@ void Unroller::index_async_rows() {
 
 UnrolledProgram Unroller::run() {
   index_async_rows();
+  out_.ops.reserve(length_of(program_));
   for (OpCursor cursor(program_); !cursor.done() && refusal_.empty(); cursor.next()) append(cursor.op().value);
   out_.root_peers.assign(root_peers_.begin(), root_peers_.end());
   out_.split_slots.assign(split_slots_.begin(), split_slots_.end());

@@ -286,6 +286,12 @@ TEST(ReferenceReplay, refuses_what_it_cannot_replay) {
   };
   EXPECT_EQ(reason("world 2\nrepeat 1000000000000\nall barrier\nend\n"),
             "more than 50,000,000 operations, too many to run");
+  // Each alone could be run out; together they are told before the first one is.
+  std::string many = "world 300\n";
+  for (int rank = 0; rank < 300; ++rank) {
+    many += "repeat 20000000\n" + std::to_string(rank) + " compute " + std::to_string(rank + 1) + "us\nend\n";
+  }
+  EXPECT_EQ(reason(many), "more than 50,000,000 operations, too many to run");
   EXPECT_EQ(reason("world 2\n1 record snapshot\n1 barrier seq=3\n"),
             "rank 1 has a recorder's buffer, not its whole program");
   EXPECT_EQ(reason("world 2\n0 unknown f32 1 name=all_shuffle\n"),

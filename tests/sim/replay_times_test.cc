@@ -157,10 +157,61 @@ TEST(ReplayTimes, computations_scale_by_rank) {
 TEST(ReplayTimes, what_has_no_size_has_no_price) {
   const Timed run = on_slow("world 2\nall all_reduce f32 ?\n");
   EXPECT_EQ(run.result.outcome, ReplayResult::Outcome::refused);
-  EXPECT_EQ(
-      run.result.reason,
-      "all_reduce 1 of rank 0 cannot be priced: its count or type is not known, or a flat network of 1 GB/s and 1 us, "
-      "algorithm ring has no figure for it");
+  EXPECT_EQ(run.result.reason, "all_reduce 1 of rank 0 cannot be priced: its count or type is not known");
+}
+
+// Whoever comes first, and whatever the ranks are called: the price is that of the busiest port.
+TEST(ReplayTimes, what_unlike_calls_cost_does_not_depend_on_who_comes_first) {
+  // Rank a sends b a byte, b sends a 1,000,000: a millisecond over b's port, and the latency.
+  const auto uneven = [](int a, int b) {
+    return fmt::format(
+        "world 2\n{} all_to_all u8 2 in_splits={} out_splits={}\n{} all_to_all u8 1000001 in_splits={} "
+        "out_splits={}\n",
+        a, "1,1", a == 0 ? "1,1000000" : "1000000,1", b, b == 1 ? "1000000,1" : "1,1000000", "1,1");
+  };
+  EXPECT_EQ(on_slow(uneven(0, 1)).end, 1'001'000);
+  EXPECT_EQ(on_slow(uneven(1, 0)).end, 1'001'000);
+  // All to one: 3 x 1,000 bytes into the port of rank 3, and every rank has the same list.
+  EXPECT_EQ(on_slow("world 4\nall all_to_all u8 1000 in_splits=0,0,0,1000\n").end, 3'000 + 3'000);
+  for (const int knows : {0, 1}) {
+    const auto text = fmt::format("world 2\n{} all_reduce f32 1024\n{} all_reduce f32 ?\n", knows, 1 - knows);
+    EXPECT_EQ(on_slow(text).end, 2 * (1'000 + 2'048)) << text;
+  }
+}
+
+TEST(ReplayTimes, what_takes_longer_than_can_be_counted_is_refused) {
+  constexpr LinkSpec kCrawling{1, 0};
+  for (const auto* text : {"world 2\nall all_reduce f32 4000000000000000000\n",
+                           "world 2\nall compute 9000000s\nall "
+                           "compute 9000000s\nall barrier\n",
+                           "world 2\n0 send f32 4000000000000000000 to 1\n1 recv "
+                           "f32 4000000000000000000 from 0\n",
+                           "world 2\nrepeat 3\nall compute 4000000s stream=7\nend\n"}) {
+    for (const LinkSpec& port : {kCrawling, kSlow, LinkSpec{1, 1'000'000}}) {
+      const Timed run = timed(trace_of(text), "ring", port);
+      EXPECT_EQ(run.result.outcome, ReplayResult::Outcome::refused) << text;
+      EXPECT_EQ(run.result.reason, "it takes more than 106 days, longer than can be timed") << text;
+    }
+  }
+}
+
+// The host computes, waits and syncs in a group as out of it; what it posts there starts at the group's end.
+TEST(ReplayTimes, the_host_takes_its_time_in_a_group) {
+  const std::string receives = "1 recv u8 1000 from 0\n";
+  EXPECT_EQ(on_slow("world 2\n0 group_begin\n0 send u8 1000 to 1\n0 compute 5ms\n0 group_end\n" + receives).end,
+            5'000'000 + 2'000);
+  EXPECT_EQ(on_slow("world 2\n0 all_reduce u8 2000 async\n0 group_begin\n0 wait 0\n0 compute 1ms\n0 send u8 1000 to "
+                    "1\n0 group_end\n1 compute 3ms\n1 all_reduce u8 2000\n" +
+                    receives)
+                .end,
+            3'000'000 + 4'000 + 1'000'000 + 2'000);
+  EXPECT_EQ(on_slow("world 2\n0 compute 2ms stream=5\n0 group_begin\n0 host_sync\n0 send u8 1000 to 1\n0 group_end\n" +
+                    receives)
+                .end,
+            2'000'000 + 2'000);
+  // For a part of the group itself, its end waits.
+  EXPECT_EQ(on_slow("world 2\n0 group_begin\n0 send u8 1000 to 1 async\n0 wait 0\n0 group_end\n" + receives).end,
+            2'000);
 }
 
 TEST(ReplayTimes, do_not_depend_on_the_order_of_visits_or_on_folding) {

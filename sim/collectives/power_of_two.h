@@ -9,12 +9,12 @@
 
 namespace ddx::sim {
 
-struct Folding {
+struct PowerOfTwo {
   std::uint32_t ranks;
   std::uint32_t core;   // the power of two
   std::uint32_t extra;  // ranks beside it
 
-  explicit Folding(std::uint32_t of) : ranks(of), core(std::uint32_t{1} << log2_down(of)), extra(of - core) {}
+  explicit PowerOfTwo(std::uint32_t of) : ranks(of), core(std::uint32_t{1} << log2_down(of)), extra(of - core) {}
 
   std::uint32_t rounds() const { return log2_down(ranks); }
   bool stands_by(std::uint32_t rank) const { return rank < 2 * extra && rank % 2 == 1; }
