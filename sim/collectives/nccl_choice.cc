@@ -41,6 +41,11 @@ NcclGraph graph_of(const Call& call, NcclAlgorithm algorithm) {
     case NcclAlgorithm::ring:
     case NcclAlgorithm::pat: graph = call.graphs.ring; break;
     case NcclAlgorithm::tree: graph = call.graphs.tree; break;
+    case NcclAlgorithm::collnet_direct:
+    case NcclAlgorithm::collnet_chain:
+      // In nodes whose switches do not reduce, chains like a tree's.
+      graph = call.graphs.nvls.channels > 0 ? call.graphs.nvls : call.graphs.tree;
+      break;
     default: graph = call.graphs.nvls; break;
   }
   return graph;

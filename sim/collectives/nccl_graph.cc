@@ -50,8 +50,8 @@ NcclGraph local_ring(const Cluster& cluster, const NcclShape& shape, NcclRow row
   switch (cluster.wiring) {
     case Wiring::switched: return switched_ring(cluster, row);
     case Wiring::cube_mesh: return cube_mesh_ring(shape.per_node);
-    // Seven links to seven others; fewer ranks have the links among themselves.
-    case Wiring::mesh: return {shape.per_node - 1, gigabytes(cluster.local) / 7 * kMeshShare, 0};
+    // A link to each other; fewer ranks have the links among themselves.
+    case Wiring::mesh: return {shape.per_node - 1, mesh_link(cluster) * kMeshShare, 0};
     case Wiring::pcie: return {2, gigabytes(cluster.local) * kPcieShare / 2, 0};
   }
   return {};
@@ -80,6 +80,8 @@ NcclShape nccl_shape(const Cluster& cluster, const Placement& placement) {
   shape.per_node = std::max(1U, shape.ranks / shape.nodes);
   return shape;
 }
+
+double mesh_link(const Cluster& cluster) { return gigabytes(cluster.local) / std::max(1U, cluster.ranks_per_node - 1); }
 
 double node_line_rate(const Cluster& cluster, const NcclShape& shape) {
   return gigabytes(cluster.network) * nics_used(cluster, shape);

@@ -33,4 +33,7 @@ NcclGraphs nccl_graphs(const Cluster& cluster, const NcclShape& shape);
 // GB/s of all NICs that the ranks of one node have, at line rate: their share of the node's.
 double node_line_rate(const Cluster& cluster, const NcclShape& shape);
 
+// GB/s of one link of a mesh: a rank has one to each other of its node.
+double mesh_link(const Cluster& cluster);
+
 }  // namespace ddx::sim

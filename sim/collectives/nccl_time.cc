@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "sim/cluster/hardware.h"
 
 namespace ddx::sim {
 namespace {
@@ -41,6 +42,11 @@ double local_ring_bus(const NcclCall& call, const NcclTimes& times) {
   return call.inner_ring * times.ring_share.at(call.arch);
 }
 
+// us until the first byte moves, with `messages` within the node one after the other.
+double local_launch(const NcclCall& call, const NcclTimes& times, double messages) {
+  return std::max(0., times.launch.at(call.arch) + messages * call.more_local);
+}
+
 NcclMicros local_ring(const NcclCall& call, const NcclTimes& times) {
   const double steps = (call.work.kind == OpKind::all_reduce ? 2. : 1.) * (call.shape.ranks - 1);
   const double loop = is_rooted_ring(call.work.kind) ? 0 : times.ring_loop.at(call.arch) / steps;
@@ -50,7 +56,7 @@ NcclMicros local_ring(const NcclCall& call, const NcclTimes& times) {
     const double channel = times.channel.at(static_cast<std::size_t>(call.choice->protocol));
     moving = std::max(moving, transfer(call, channel * std::max(1U, *call.forced.channels)));
   }
-  return {times.launch.at(call.arch), moving};
+  return {local_launch(call, times, steps), moving};
 }
 
 // `ranks`: of one NVLink domain.
@@ -63,12 +69,13 @@ NcclMicros local_nvls(const NcclCall& call, const NcclTimes& times) {
   const double share = times.nvls_share.at(call.arch) * (1 - times.nvls_heads / call.shape.ranks);
   const double bus =
       std::min(share * bus_factor(call.work.kind, call.shape.ranks), times.nvls_cap.at(call.arch)) * call.local_rate;
-  return {times.launch.at(call.arch), transfer(call, bus) + nvls_fill(call, times, call.shape.ranks)};
+  return {local_launch(call, times, 2), transfer(call, bus) + nvls_fill(call, times, call.shape.ranks)};
 }
 
 NcclMicros local_tree(const NcclCall& call, const NcclTimes& times) {
-  return {times.launch.at(call.arch), transfer(call, local_ring_bus(call, times) * times.tree_share) +
-                                          times.tree_fill * fill(mebis(call), 1, times.ring_power)};
+  return {local_launch(call, times, 2 * (call.shape.ranks - 1)),
+          transfer(call, local_ring_bus(call, times) * times.tree_share) +
+              times.tree_fill * fill(mebis(call), 1, times.ring_power)};
 }
 
 // GB/s that the ranks of one node get out of it, where the NICs reach `share` of their rate.
@@ -82,7 +89,34 @@ double inner_ring_bus(const NcclCall& call, const NcclTimes& times) {
   return call.wiring == Wiring::mesh ? call.local_rate * kMeshCap : local_ring_bus(call, times);
 }
 
+// us of `messages` between nodes, one after the other, `over_spine` of them between leaves.
+double hops(const NcclCall& call, const NcclTimes& times, double messages, double over_spine) {
+  return messages * std::max(0., times.hop.at(call.fabric) + call.more_network) + over_spine * call.spine;
+}
+
 bool uses_nvls(const NcclCall& call) { return call.graphs.nvls.channels >= 2 && call.forced.nvls; }
+
+// Of an all_reduce within a node, there and back: one by way of a switch that reduces, else along a chain.
+double inner_messages(const NcclCall& call) {
+  if (call.shape.per_node == 1) return 0;
+  return 2 * (uses_nvls(call) ? 1. : call.shape.per_node - 1.);
+}
+
+// The network's switches reduce: every byte leaves a node once and comes back once, and the switches are one hop away.
+bool reduced_by_network(const NcclCall& call) {
+  if (!call.choice || call.shape.nodes == 1) return false;
+  const NcclAlgorithm algorithm = call.choice->algorithm;
+  return algorithm == NcclAlgorithm::collnet_direct || algorithm == NcclAlgorithm::collnet_chain ||
+         algorithm == NcclAlgorithm::nvls;
+}
+
+NcclMicros network_reduction(const NcclCall& call, const NcclTimes& times) {
+  const double node = node_rate(call, times.nic_share) * bus_factor(call.work.kind, call.shape.ranks);
+  const double inner = uses_nvls(call) ? times.nvls_cap.at(call.arch) * call.local_rate : inner_ring_bus(call, times);
+  const double wait = local_launch(call, times, inner_messages(call)) + hops(call, times, 2, call.leaves > 1 ? 2 : 0);
+  return {wait, transfer(call, std::min(node, inner)) +
+                    times.net_fill.at(call.fabric) * fill(mebis(call), 1, times.net_power)};
+}
 
 // Bus bandwidth of an all_reduce over several nodes. Between two, a tree sends every byte once each way; among more,
 // its inner nodes send and receive twice.
@@ -101,7 +135,8 @@ double between_bus(const NcclCall& call, const NcclTimes& times) {
 
 NcclMicros between_all_reduce(const NcclCall& call, const NcclTimes& times) {
   const double depth = std::log2(call.shape.nodes);
-  const double wait = times.launch.at(call.arch) + 2 * depth * times.hop.at(call.fabric);
+  const double wait =
+      local_launch(call, times, inner_messages(call)) + hops(call, times, 2 * depth, 2 * std::log2(call.leaves));
   double moving = transfer(call, between_bus(call, times));
   if (uses_nvls(call)) moving += nvls_fill(call, times, call.shape.per_node);
   if (call.domains) {
@@ -120,8 +155,10 @@ NcclMicros between_all_reduce(const NcclCall& call, const NcclTimes& times) {
 
 NcclMicros between_ring(const NcclCall& call, const NcclTimes& times) {
   const bool reduces_all = call.work.kind == OpKind::all_reduce;
+  const double rounds = reduces_all ? 2 : 1;
+  const double inner = rounds * (call.shape.ranks - call.shape.nodes);
   const double wait =
-      times.launch.at(call.arch) + (reduces_all ? 2. : 1.) * (call.shape.nodes - 1) * times.hop.at(call.fabric);
+      local_launch(call, times, inner) + hops(call, times, rounds * (call.shape.nodes - 1), rounds * (call.leaves - 1));
   const double node = node_rate(call, reduces_all ? times.nic_share : times.ring_nic_share);
   return {wait,
           transfer(call, std::min(node, inner_ring_bus(call, times))) + ring_fill(call, times, times.ring_net_fill)};
@@ -130,10 +167,14 @@ NcclMicros between_ring(const NcclCall& call, const NcclTimes& times) {
 // all_to_all, gather, scatter, send: grouped sends.
 NcclMicros grouped_sends(const NcclCall& call, const NcclTimes& times) {
   const bool all = call.work.kind == OpKind::all_to_all;
-  double rate = inner_ring_bus(call, times) * times.p2p_share;
-  double wait = times.launch.at(call.arch) + (all ? times.p2p_launch : 0);
+  double rate = inner_ring_bus(call, times);
+  if (call.shape.nodes == 1 && call.wiring == Wiring::mesh) {
+    rate = call.pair_rate * kMeshCap * (call.work.kind == OpKind::send ? 1 : call.shape.per_node - 1);
+  }
+  rate *= times.p2p_share;
+  double wait = local_launch(call, times, call.shape.nodes == 1 ? 1 : 0) + (all ? times.p2p_launch : 0);
   if (call.shape.nodes > 1) {
-    wait += times.hop.at(call.fabric);
+    wait += hops(call, times, 1, call.leaves > 1 ? 1 : 0);
     // Of an all_to_all each rank has its part of the node's NICs; a single sender or root has the NIC beside it.
     rate = std::min(rate, node_rate(call, times.ring_nic_share) / call.shape.per_node);
   }
@@ -142,6 +183,7 @@ NcclMicros grouped_sends(const NcclCall& call, const NcclTimes& times) {
 
 NcclMicros unbounded(const NcclCall& call, const NcclTimes& times) {
   if (!call.choice) return grouped_sends(call, times);
+  if (reduced_by_network(call)) return network_reduction(call, times);
   if (call.shape.nodes > 1) {
     const bool ring = call.work.kind != OpKind::all_reduce || call.forced.algorithm == NcclAlgorithm::ring;
     return ring ? between_ring(call, times) : between_all_reduce(call, times);
@@ -232,6 +274,12 @@ NcclCall nccl_call(const Cluster& cluster, const Placement& placement, const Wor
   call.wiring = cluster.wiring;
   call.domains = cluster.domain_nodes > 1;
   call.local_rate = static_cast<double>(cluster.local.bytes_per_second) / 1e9;
+  call.pair_rate = cluster.wiring == Wiring::mesh ? mesh_link(cluster) : call.local_rate;
+  call.leaves = std::max(1U, placement.leaves);
+  const auto micros = [](Picos time) { return static_cast<double>(time) / 1e6; };
+  call.more_local = micros(cluster.local.latency) - micros(local_latency(cluster.wiring));
+  call.more_network = micros(cluster.network.latency) - micros(network_latency(cluster.fabric));
+  call.spine = micros(cluster.spine_latency);
   call.line_rate = node_line_rate(cluster, call.shape);
   const NcclShape one{call.shape.per_node, 1, call.shape.per_node};
   const NcclGraph ring = nccl_graphs(cluster, one).ring;

@@ -74,12 +74,16 @@ struct NcclCall {
   std::size_t arch = 0;  // into PerArch
   std::size_t fabric = 0;
   Wiring wiring = Wiring::switched;
-  bool domains = false;    // NVLink domains of several nodes
+  bool domains = false;  // NVLink domains of several nodes
+  std::uint32_t leaves = 1;
   double local_rate = 0;   // GB/s
+  double pair_rate = 0;    // GB/s of the links between two ranks of a node
   double line_rate = 0;    // GB/s, of the NICs of one node
   double inner_ring = 0;   // GB/s: the bus of NCCL's ring within one node
   double inner_trees = 0;  // GB/s: what trees between nodes may carry
   double bound = 0;        // us: nccl_port_bound()
+  // us that a cluster states beyond what its kind of link takes: one way within a node, between nodes, between leaves.
+  double more_local = 0, more_network = 0, spine = 0;
 };
 NcclCall nccl_call(const Cluster& cluster, const Placement& placement, const Work& work, const NcclForced& forced = {});
 
@@ -90,6 +94,9 @@ struct NcclMicros {
 };
 NcclMicros nccl_micros(const NcclCall& call, const NcclTimes& times);
 
+// The fitted times are those of ordinary links; what a cluster states beyond (or below) that is added for each message
+// that has to wait for another, and the way over the spine for each that takes it.
+//
 // Any kind of operation: gather, scatter, all_to_all and sends are grouped sends; a barrier is an all_reduce of a few
 // bytes. Never below what the stated links can carry. What is forced and cannot be had is left aside. The cluster must
 // have GPUs and must not be flat.

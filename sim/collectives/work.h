@@ -24,6 +24,7 @@ struct Placement {
   std::uint32_t nodes = 1;
   std::uint32_t most_per_node = 1;
   std::uint32_t fewest_per_node = 1;
+  std::uint32_t leaves = 1;  // switches below the spine that its nodes hang on
   bool operator==(const Placement&) const = default;
 };
 

@@ -10,7 +10,7 @@ namespace ddx::sim {
 namespace {
 
 // In whole units, rounded up, so that a link never gives more than it has.
-Wide taken(const Rate& rate, std::uint32_t weight) {
+Wide taken(const Rate& rate, std::uint64_t weight) {
   if (rate.parts == 1) return rate.units * weight;
   const Wide whole = rate.units / rate.parts;
   return whole * weight + ((rate.units - whole * rate.parts) * weight + rate.parts - 1) / rate.parts;
@@ -62,20 +62,18 @@ void FairShare::set_up(std::span<const std::uint64_t> capacities) {
   frozen_.assign(flows_.size(), false);
   by_cap_.clear();
   next_cap_ = 0;
-  Wide total = 0;
   for (std::uint32_t flow = 0; flow < flows_.size(); ++flow) {
     for (const LinkUse& use : flows_[flow].uses) {
       links_[use.link].weights += use.weight;
       links_[use.link].flows.push_back(flow);
-      total += use.weight;
     }
     if (flows_[flow].cap != kNoCap) by_cap_.push_back(flow);
   }
-  DDX_CHECK(total < Wide{1} << 40);
   std::sort(by_cap_.begin(), by_cap_.end(),
             [this](std::uint32_t a, std::uint32_t b) { return flows_[a].cap < flows_[b].cap; });
   fullest_.clear();
   for (std::uint32_t link = 0; link < capacities.size(); ++link) {
+    DDX_CHECK(links_[link].weights < Wide{1} << 40);
     if (links_[link].weights > 0) fullest_.emplace_back(share(link), link);
   }
   std::make_heap(fullest_.begin(), fullest_.end(), std::greater<>());

@@ -16,10 +16,10 @@ namespace ddx::sim {
 constexpr std::uint64_t kNoCap = std::numeric_limits<std::uint64_t>::max();
 
 // A flow takes `weight` times its rate from the link; weight is more than 0, each link stands at most once in a flow.
-// All weights of one call add up to less than 2^40.
+// All weights on one link add up to less than 2^40.
 struct LinkUse {
   std::uint32_t link = 0;
-  std::uint32_t weight = 1;
+  std::uint64_t weight = 1;
 };
 
 struct FlowDemand {

@@ -5,9 +5,13 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 
 #include "base/error.h"
+#include "sim/collectives/nccl_graph.h"
 #include "sim/collectives/nccl_time.h"
+#include "sim/collectives/step_simulation.h"
+#include "sim/network/network.h"
 #include "sim/replay/flat_costs.h"
 
 namespace ddx::sim {
@@ -20,19 +24,41 @@ constexpr Resource kLocalIn = 1;
 constexpr Resource kNicOut = 2;
 constexpr Resource kNicIn = 3;
 constexpr Resource kLeafUp = 4;
-constexpr Resource kLeafDown = 5;
 
-// Thousandths of a link of `bytes_per_second` that `bytes` in `time` need. More than 1000: the link alone makes it
-// slower than the price says.
-std::uint16_t share(double bytes, Picos time, double bytes_per_second) {
-  if (time <= 0 || bytes <= 0 || bytes_per_second <= 0) return 0;
-  const double part = bytes / (bytes_per_second * (static_cast<double>(time) / static_cast<double>(kPicosPerSecond)));
-  return static_cast<std::uint16_t>(std::clamp(std::lround(part * 1000), 1L, 60'000L));
+constexpr double kMostBusy = 1e30;  // bytes: more than any link carries
+
+// Members of a communicator whose calls are carried out message by message to be priced: a second of it.
+constexpr std::size_t kMostStepped = 4096;
+
+// Without a figure for the network only what stays within a node is priced.
+Network network_of(Cluster cluster) {
+  if (cluster.network.bytes_per_second == 0) cluster.network.bytes_per_second = 1;
+  if (cluster.local.bytes_per_second == 0) cluster.local.bytes_per_second = 1;
+  return Network(cluster);
+}
+
+// Every rank gives its bytes once, and gets the sum once.
+bool switch_reduces(const Price& price) { return price.algorithm == "NVLS" || price.algorithm == "NVLSTree"; }
+
+// And so does every node: where the network reduces, or where trees join two.
+bool crosses_once(const NcclShape& shape, const Work& work, const Price& price) {
+  if (price.algorithm == "NVLS" || price.algorithm.starts_with("CollNet")) return true;
+  return work.kind == OpKind::all_reduce && shape.nodes == 2 && price.algorithm.ends_with("Tree");
+}
+
+// Members that have the same of something, where most have.
+template <class Key>
+std::uint32_t most_of(const std::vector<RankId>& members, const Key& key) {
+  std::map<std::uint32_t, std::uint32_t> counts;
+  std::uint32_t most = 0;
+  for (const RankId member : members) most = std::max(most, ++counts[key(member)]);
+  return most;
 }
 
 class ClusterCosts final : public CostModel {
  public:
-  ClusterCosts(const Cluster& cluster, const Algorithm* algorithm) : cluster_(cluster), algorithm_(algorithm) {}
+  ClusterCosts(const Cluster& cluster, const Algorithm* algorithm)
+      : cluster_(cluster), algorithm_(algorithm), network_(network_of(cluster)) {}
 
   std::string name() const override {
     return fmt::format("{} ({} x {}{})", cluster_.name.empty() ? "the cluster" : cluster_.name, cluster_.nodes,
@@ -52,6 +78,12 @@ class ClusterCosts final : public CostModel {
   std::uint32_t leaf_of(RankId rank) const {
     return cluster_.nodes_per_leaf == 0 ? 0 : node_of(rank) / cluster_.nodes_per_leaf;
   }
+  // NICs of a node that ranks can tell apart: several ranks share one, or a rank has several as one.
+  std::uint32_t nics_of_node() const { return std::min(std::max(1U, cluster_.nics_per_node), cluster_.ranks_per_node); }
+  std::uint32_t nic_of(RankId rank) const {
+    const std::uint32_t local = static_cast<std::uint32_t>(rank.value) % cluster_.ranks_per_node;
+    return node_of(rank) * nics_of_node() + local * nics_of_node() / cluster_.ranks_per_node;
+  }
   bool fits(const std::vector<RankId>& members) const {
     return !members.empty() && std::all_of(members.begin(), members.end(), [&](RankId rank) {
       return rank.value >= 0 && static_cast<std::uint64_t>(rank.value) < cluster_.ranks();
@@ -62,47 +94,84 @@ class ClusterCosts final : public CostModel {
     return std::any_of(members.begin(), members.end(),
                        [&](RankId rank) { return domain_of(rank) != domain_of(members.front()); });
   }
-  std::optional<Price> price_of(const Placement& placement, const Work& work, bool between) const;
+  std::optional<Price> price_of(const std::vector<RankId>& members, const Placement& placement, const Work& work) const;
+  std::optional<Price> stepped_price(const std::vector<RankId>& members, const Work& work,
+                                     const Algorithm& algorithm) const;
   std::vector<ResourceUse> uses_of(const std::vector<RankId>& members, const Placement& placement, const Work& work,
                                    const Price& price) const;
   double leaf_rate() const;
 
   Cluster cluster_;
   const Algorithm* algorithm_;
+  Network network_;
 };
 
+// Of NCCL's communicators how many sit where decides; of others also who sits beside whom.
 std::uint64_t ClusterCosts::mark(const Communicator& communicator) const {
-  if (!fits(communicator.members)) return 0;
-  const Placement p = place(cluster_, communicator.members);
-  std::uint64_t leaves = 1;
-  for (std::size_t i = 1; i < communicator.members.size(); ++i) {
-    leaves += leaf_of(communicator.members[i]) != leaf_of(communicator.members[i - 1]) ? 1U : 0U;
+  const auto& members = communicator.members;
+  if (!fits(members)) return 0;
+  std::uint64_t hash = 0;
+  const auto add = [&hash](std::uint64_t part) { hash = (hash ^ part) * 0x9e3779b97f4a7c15 ^ hash >> 29; };
+  const Placement p = place(cluster_, members);
+  for (const std::uint32_t part : {p.ranks, p.nodes, p.most_per_node, p.fewest_per_node, p.leaves}) add(part);
+  add(between(members) ? 1 : 0);
+  for (const std::uint32_t most : {most_of(members, [this](RankId rank) { return domain_of(rank); }),
+                                   most_of(members, [this](RankId rank) { return nic_of(rank); }),
+                                   most_of(members, [this](RankId rank) { return leaf_of(rank); })}) {
+    add(most);
   }
-  std::uint64_t hash = p.ranks;
-  for (const std::uint64_t part :
-       {std::uint64_t{p.nodes}, std::uint64_t{p.most_per_node}, std::uint64_t{p.fewest_per_node}, leaves}) {
-    hash = hash * 0x9e3779b97f4a7c15 + part;
+  if (cluster_.library == Library::nccl || !between(members)) return hash;
+  std::map<std::uint32_t, std::uint32_t> nodes, leaves;  // numbered as they first come
+  for (const RankId member : members) {
+    add(nodes.try_emplace(node_of(member), static_cast<std::uint32_t>(nodes.size())).first->second);
+    add(leaves.try_emplace(leaf_of(member), static_cast<std::uint32_t>(leaves.size())).first->second);
+    add(static_cast<std::uint32_t>(member.value) % cluster_.ranks_per_node);
   }
   return hash;
 }
 
-std::optional<Price> ClusterCosts::price_of(const Placement& placement, const Work& work, bool between) const {
-  const LinkSpec& link = between ? cluster_.network : cluster_.local;
+std::optional<Price> ClusterCosts::price_of(const std::vector<RankId>& members, const Placement& placement,
+                                            const Work& work) const {
+  const bool over_network = between(members);
+  const LinkSpec& link = over_network ? cluster_.network : cluster_.local;
   if (link.bytes_per_second == 0) return std::nullopt;  // over the border of the node without a figure for it
   if (cluster_.library == Library::nccl) {
-    if (!between || placement.nodes > cluster_.domain_nodes) return nccl_price(cluster_, placement, work);
+    if (!over_network || placement.nodes > cluster_.domain_nodes) return nccl_price(cluster_, placement, work);
     // A few nodes of several domains: by their number alone they would be taken for one.
     Cluster apart = cluster_;
     apart.domain_nodes = 1;
     return nccl_price(apart, placement, work);
   }
-  const Members members = flat_members(placement.ranks);
   const Algorithm* algorithm = algorithm_;
-  if (algorithm == nullptr || !algorithm->runs(work.kind, members)) {
+  if (algorithm == nullptr || !algorithm->runs(work.kind, flat_members(placement.ranks))) {
     algorithm = choose_algorithm(work, placement.ranks, cluster_.library);
   }
   if (algorithm == nullptr) return std::nullopt;
-  return flat_price(work, placement.ranks, link, *algorithm);
+  const bool alone = placement.most_per_node == 1 && placement.leaves == 1;
+  if (!over_network || alone) return flat_price(work, placement.ranks, link, *algorithm);
+  return stepped_price(members, work, *algorithm);
+}
+
+// Ranks of one node share its NICs, those of one leaf its uplinks: how much of the time they do depends on who sends
+// to whom when, so the call is carried out once, message by message.
+std::optional<Price> ClusterCosts::stepped_price(const std::vector<RankId>& members, const Work& work,
+                                                 const Algorithm& algorithm) const {
+  if (members.size() > kMostStepped) return std::nullopt;
+  std::vector<std::uint32_t> places;
+  for (const RankId member : members) places.push_back(static_cast<std::uint32_t>(member.value));
+  const std::vector<Picos> arrivals(members.size(), 0);
+  const auto run = [&](std::uint64_t bytes) {
+    Work sized = work;
+    sized.bytes = bytes;
+    const auto ends = simulate_steps(algorithm, sized, arrivals, network_, places);
+    return *std::max_element(ends.begin(), ends.end());
+  };
+  Price price;
+  const Picos total = run(work.bytes);
+  price.latency = std::min(total, run(0));
+  price.transfer = total - price.latency;
+  price.algorithm = algorithm.name;
+  return price;
 }
 
 // Of the leaf's uplinks together.
@@ -111,31 +180,43 @@ double ClusterCosts::leaf_rate() const {
          std::max(1.0, cluster_.oversubscription);
 }
 
-// What each member moves over its links while the transfer lasts. Rings and trees cross the border of a node once for
-// all its members, and spread that over their NICs; what everybody sends to everybody does not.
+// What each member moves over its links while the transfer lasts. Rings and trees cross the border of a node, and of a
+// leaf, once for all members behind it; what everybody sends to everybody does not. Of gloo and MPI, whose algorithms
+// know nothing of nodes, the NICs are taken to be busy all the time. The price is that of the call alone: it never
+// takes more of a link than there is, but for a leaf's uplinks, which NCCL's prices know nothing of.
 std::vector<ResourceUse> ClusterCosts::uses_of(const std::vector<RankId>& members, const Placement& placement,
                                                const Work& work, const Price& price) const {
-  const double moved = static_cast<double>(work.bytes) * bus_factor(work.kind, placement.ranks);
-  const bool to_all = work.kind == OpKind::all_to_all;
-  const double inside = placement.most_per_node, all = placement.ranks;
-  const double local = to_all ? static_cast<double>(work.bytes) * (inside - 1) / all : moved;
-  const double nic = to_all ? static_cast<double>(work.bytes) * (all - inside) / all : moved / inside;
+  const bool to_all = work.kind == OpKind::all_to_all, over_network = between(members);
+  const bool nccl = cluster_.library == Library::nccl;
+  const double whole = static_cast<double>(work.bytes), moved = whole * bus_factor(work.kind, placement.ranks);
+  const double all = placement.ranks;
+  const double inside = most_of(members, [this](RankId rank) { return domain_of(rank); });
+  const double on_nic = most_of(members, [this](RankId rank) { return nic_of(rank); });
+  const double of_leaf = most_of(members, [this](RankId rank) { return leaf_of(rank); });
+  const double crossing = crosses_once(nccl_shape(cluster_, placement), work, price) ? whole : moved;
   std::vector<ResourceUse> uses;
-  const auto add = [&](Resource out, double bytes, double rate) {
-    const std::uint16_t part = share(bytes, price.transfer, rate);
-    if (part == 0) return;
-    uses.push_back({out, part});
-    uses.push_back({static_cast<std::uint16_t>(out + 1), part});
+  const auto add = [&](Resource out, double bytes, double rate, double sharers) {
+    ResourceUse use = use_of(out, bytes, price.transfer, rate);
+    if (sharers > 0) {
+      use.part = std::min(use.part, static_cast<std::uint64_t>(static_cast<double>(kWholeResource) / sharers));
+    }
+    if (use.part == 0) return;
+    uses.push_back(use);
+    uses.push_back({static_cast<Resource>(out + 1), use.part});
   };
-  const bool over_network = between(members);
-  if (inside > 1 || !over_network) add(kLocalOut, local, static_cast<double>(cluster_.local.bytes_per_second));
+  if (inside > 1 || !over_network) {
+    const double local = to_all ? whole * (inside - 1) / all : switch_reduces(price) ? whole : moved;
+    add(kLocalOut, local, static_cast<double>(cluster_.local.bytes_per_second), 1);
+  }
   if (!over_network) return uses;
-  const double nics = std::max(1.0, std::floor(static_cast<double>(cluster_.nics_per_node) / cluster_.ranks_per_node));
-  add(kNicOut, nic, nics * static_cast<double>(cluster_.network.bytes_per_second));
-  const bool leaves = cluster_.nodes_per_leaf > 0 && std::any_of(members.begin(), members.end(), [&](RankId rank) {
-                        return leaf_of(rank) != leaf_of(members.front());
-                      });
-  if (leaves) add(kLeafUp, to_all ? nic : moved / (inside * cluster_.nodes_per_leaf), leaf_rate());
+  const double nic_rate = static_cast<double>(cluster_.network.bytes_per_second) *
+                          std::max(1.0, std::floor(static_cast<double>(cluster_.nics_per_node) / nics_of_node()));
+  const double nic = to_all ? whole * (all - inside) / all : crossing / inside;
+  add(kNicOut, nccl ? nic : kMostBusy, nic_rate, on_nic);
+  if (placement.leaves > 1) {
+    const double up = to_all ? whole * (all - of_leaf) / all : crossing / of_leaf;
+    add(kLeafUp, up, leaf_rate(), nccl ? 0 : of_leaf);
+  }
   return uses;
 }
 
@@ -146,9 +227,9 @@ std::optional<Cost> ClusterCosts::collective(const Communicator& communicator, c
   if (work.kind == OpKind::new_group || work.kind == OpKind::split_group) priced.kind = OpKind::barrier;
   const Placement placement = place(cluster_, communicator.members);
   if (placement.ranks == 1) return Cost{};
-  const auto price = price_of(placement, priced, between(communicator.members));
+  const auto price = price_of(communicator.members, placement, priced);
   if (!price) return std::nullopt;
-  return Cost{*price, uses_of(communicator.members, placement, priced, *price), {}};
+  return Cost{*price, uses_of(communicator.members, placement, priced, *price), {}, {}};
 }
 
 std::optional<Cost> ClusterCosts::transfer(RankId from, RankId to, std::uint64_t bytes) const {
@@ -158,27 +239,23 @@ std::optional<Cost> ClusterCosts::transfer(RankId from, RankId to, std::uint64_t
   const Placement placement = place(cluster_, ends);
   const Work work{OpKind::send, bytes, DataType::unknown, RedOp::unknown};
   const bool over_network = domain_of(from) != domain_of(to);
-  const auto price = price_of(placement, work, over_network);
+  const auto price = price_of(ends, placement, work);
   if (!price) return std::nullopt;
-  Cost cost{*price, {}, {}};
+  Cost cost{*price, {}, {}, {}};
   const double moved = static_cast<double>(bytes);
   const LinkSpec& link = over_network ? cluster_.network : cluster_.local;
-  const std::uint16_t part = share(moved, price->transfer, static_cast<double>(link.bytes_per_second));
-  cost.uses.push_back({over_network ? kNicOut : kLocalOut, part});
-  cost.receiver_uses.push_back({over_network ? kNicIn : kLocalIn, part});
-  if (leaf_of(from) != leaf_of(to)) {
-    const std::uint16_t up = share(moved, price->transfer, leaf_rate());
-    cost.uses.push_back({kLeafUp, up});
-    cost.receiver_uses.push_back({kLeafDown, up});
-  }
+  const auto add = [&](Resource out, double rate) {
+    cost.uses.push_back(use_of(out, moved, price->transfer, rate));
+    cost.receiver_uses.push_back(use_of(static_cast<Resource>(out + 1), moved, price->transfer, rate));
+  };
+  add(over_network ? kNicOut : kLocalOut, static_cast<double>(link.bytes_per_second));
+  if (over_network && leaf_of(from) != leaf_of(to)) add(kLeafUp, leaf_rate());
   return cost;
 }
 
 std::vector<std::uint32_t> ClusterCosts::resources(RankId rank) const {
   const auto number = static_cast<std::uint32_t>(rank.value);
-  const std::uint32_t node = node_of(rank), local = number % cluster_.ranks_per_node;
-  const std::uint32_t nics = std::min(std::max(1U, cluster_.nics_per_node), cluster_.ranks_per_node);
-  const std::uint32_t nic = node * nics + local * nics / cluster_.ranks_per_node;
+  const std::uint32_t nics = nics_of_node(), nic = nic_of(rank);
   const auto first_nic = static_cast<std::uint32_t>(2 * cluster_.ranks());
   const std::uint32_t first_leaf = first_nic + 2 * cluster_.nodes * nics;
   std::vector<std::uint32_t> made{2 * number, 2 * number + 1, first_nic + 2 * nic, first_nic + 2 * nic + 1};
@@ -196,10 +273,13 @@ Placement place(const Cluster& cluster, const std::vector<RankId>& members) {
   placement.ranks = static_cast<std::uint32_t>(members.size());
   placement.nodes = static_cast<std::uint32_t>(on_node.size());
   placement.most_per_node = placement.fewest_per_node = on_node.begin()->second;
+  std::set<std::uint32_t> leaves;
   for (const auto& [node, count] : on_node) {
     placement.most_per_node = std::max(placement.most_per_node, count);
     placement.fewest_per_node = std::min(placement.fewest_per_node, count);
+    leaves.insert(cluster.nodes_per_leaf == 0 ? 0 : node / cluster.nodes_per_leaf);
   }
+  placement.leaves = static_cast<std::uint32_t>(leaves.size());
   return placement;
 }
 

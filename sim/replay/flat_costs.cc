@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace ddx::sim {
 namespace {
 
@@ -37,7 +39,9 @@ class FlatCosts final : public CostModel {
       algorithm = choose_algorithm(priced, ranks, options_.library);
     }
     if (algorithm == nullptr) return std::nullopt;
-    return Cost{flat_price(priced, ranks, options_.port, *algorithm), {{kOut, 1000}, {kIn, 1000}}, {}};
+    const Price price = flat_price(priced, ranks, options_.port, *algorithm);
+    if (is_rooted(priced.kind)) return rooted(priced, ranks, price);
+    return Cost{price, {{kOut, kWholeResource}, {kIn, kWholeResource}}, {}, {}};
   }
 
   std::optional<Cost> transfer(RankId from, RankId to, std::uint64_t bytes) const override {
@@ -45,7 +49,7 @@ class FlatCosts final : public CostModel {
     Price price;
     price.latency = options_.port.latency;
     price.transfer = transfer_time(bytes, options_.port.bytes_per_second);
-    return Cost{price, {{kOut, 1000}}, {{kIn, 1000}}};
+    return Cost{price, {{kOut, kWholeResource}}, {{kIn, kWholeResource}}, {}};
   }
 
   std::vector<std::uint32_t> resources(RankId rank) const override {
@@ -54,6 +58,24 @@ class FlatCosts final : public CostModel {
   }
 
  private:
+  // The root's port is busy in one direction all the time; the others take (or give) their part once, and pass on what
+  // the root does not send to all itself: the mean of them, for which place in a chain or tree a rank has is not looked
+  // at.
+  Cost rooted(const Work& work, std::uint32_t ranks, const Price& price) const {
+    const bool from_root = work.kind == OpKind::broadcast || work.kind == OpKind::scatter;
+    const bool whole = work.kind == OpKind::broadcast || work.kind == OpKind::reduce;
+    const auto rate = static_cast<double>(options_.port.bytes_per_second);
+    const double others = std::max(1U, ranks - 1);
+    const double part = static_cast<double>(work.bytes) / (whole ? 1 : ranks);
+    const double by_root = static_cast<double>(price.transfer) / static_cast<double>(kPicosPerSecond) * rate;
+    const double passed_on = std::max(0., part - by_root / others);
+    const std::uint16_t with = from_root ? kIn : kOut, against = from_root ? kOut : kIn;
+    return Cost{price,
+                {use_of(with, part, price.transfer, rate), use_of(against, passed_on, price.transfer, rate)},
+                {},
+                std::vector<ResourceUse>{{against, kWholeResource}}};
+  }
+
   FlatOptions options_;
 };
 

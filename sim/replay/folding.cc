@@ -185,8 +185,12 @@ Mark Folder::first_mark(std::uint32_t i) const {
   mark.add(options_.labels.empty() ? 0 : options_.labels[i]);
   mark.add(record.comms.size());
   for (std::size_t slot = 0; slot < record.comms.size(); ++slot) mark.add(is_member(record, slot) ? 1 : 0);
-  for (const std::uint32_t slot : own.root_peers) {
-    mark.add(slot < record.peers.size() ? static_cast<std::uint32_t>(record.peers[slot]) : 0);
+  for (const Root& root : own.roots) {
+    const bool bound = root.peer_slot < record.peers.size() && root.comm_slot < record.comm_rank.size();
+    const auto peer = bound ? static_cast<std::uint32_t>(record.peers[root.peer_slot]) : 0;
+    mark.add(peer);
+    // Where links are shared, a root takes other parts of them than the others do.
+    if (options_.resource_kinds > 0) mark.add(bound && record.comm_rank[root.comm_slot] == peer ? 1 : 0);
   }
   for (const std::uint16_t slot : own.split_slots) {
     mark.add(slot < record.comm_rank.size() ? record.comm_rank[slot] : 0);

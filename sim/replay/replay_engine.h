@@ -130,6 +130,7 @@ class ReplayEngine {
     // What its collectives of `uses` take of each resource, all members together; the latest kind of them.
     std::vector<ResourceUse> uses;
     std::vector<LinkUse> links;
+    bool rooted = false;
   };
   struct Pair {
     OpRef send, recv;
@@ -216,7 +217,7 @@ class ReplayEngine {
   bool advance_network();  // to its next event; false: nothing is under way
   void enter_network(std::uint32_t transit, Picos now);
   void arrive_from_network(const Transit& transit, Picos end);
-  void add_uses(std::uint32_t rank, const std::vector<ResourceUse>& uses, std::vector<LinkUse>& links) const;
+  void add_loads(std::uint32_t rank, const std::vector<ResourceUse>& uses);
   const std::vector<LinkUse>& links_of(const Transit& transit);
   void complete_instance(std::uint32_t comm, std::uint32_t seq, Picos end);
   TimeShares shares_of(std::uint32_t rank, Picos run_end) const;  // in replay_shares.cc
@@ -307,7 +308,8 @@ class ReplayEngine {
   std::priority_queue<Departure, std::vector<Departure>, std::greater<>> departures_;
   std::optional<FlowSet> flows_;
   std::vector<std::uint32_t> transit_of_flow_;
-  std::vector<LinkUse> link_uses_;
+  std::vector<LinkUse> loads_;
+  std::vector<LinkUse> pair_links_;
   std::vector<FlowSet::FlowId> finished_;
 };
 

@@ -10,23 +10,22 @@
 namespace ddx::sim {
 namespace {
 
-// A flow's rate is the progress of its operation: this much when it is alone. A resource then offers a thousand of it
-// in thousandths of itself.
+// A flow's rate is the progress of its operation: this much when it is alone. A resource then offers kWholeResource of
+// it in parts of itself, and what an operation takes of it is the sum of what its ranks take: whole numbers, so that it
+// comes to the same whether alike ranks are added up one by one or not.
 constexpr std::uint64_t kAlone = 1'000'000;
-constexpr std::uint64_t kPermille = 1000;
+constexpr std::uint64_t kMostWeight = std::uint64_t{1} << 38;
 
 // One entry for each link, by link.
-void add_up(std::vector<LinkUse>& uses) {
-  std::sort(uses.begin(), uses.end(), [](const LinkUse& a, const LinkUse& b) { return a.link < b.link; });
-  std::size_t kept = 0;
-  for (std::size_t i = 0; i < uses.size(); ++i) {
-    if (kept > 0 && uses[kept - 1].link == uses[i].link) {
-      uses[kept - 1].weight += uses[i].weight;
-    } else {
-      uses[kept++] = uses[i];
-    }
+void add_up(std::vector<LinkUse>& loads, std::vector<LinkUse>& uses) {
+  std::sort(loads.begin(), loads.end(), [](const auto& a, const auto& b) { return a.link < b.link; });
+  uses.clear();
+  for (std::size_t i = 0; i < loads.size();) {
+    const std::uint32_t link = loads[i].link;
+    std::uint64_t sum = 0;
+    for (; i < loads.size() && loads[i].link == link; ++i) sum = std::min(kMostWeight, sum + loads[i].weight);
+    uses.push_back({link, sum});
   }
-  uses.resize(kept);
 }
 
 }  // namespace
@@ -46,7 +45,7 @@ void ReplayEngine::send_off(const Transit& transit, Picos start) {
 
 bool ReplayEngine::advance_network() {
   if (!flows_ && departures_.empty()) return false;
-  if (!flows_) flows_.emplace(std::vector<std::uint64_t>(folding_.resources, kAlone * kPermille));
+  if (!flows_) flows_.emplace(std::vector<std::uint64_t>(folding_.resources, kAlone * kWholeResource));
   const auto finish = flows_->next_finish();
   if (!finish && departures_.empty()) return false;
   if (!departures_.empty() && (!finish || departures_.top().time <= *finish)) {
@@ -70,32 +69,36 @@ bool ReplayEngine::advance_network() {
 }
 
 // Of one class's ranks: how much of one resource all its ranks together take.
-void ReplayEngine::add_uses(std::uint32_t rank, const std::vector<ResourceUse>& uses,
-                            std::vector<LinkUse>& links) const {
+void ReplayEngine::add_loads(std::uint32_t rank, const std::vector<ResourceUse>& uses) {
   const std::size_t kinds = folding_.resource.size() / ranks_.size();
   for (const ResourceUse& use : uses) {
     const std::size_t row = rank * kinds + use.kind;
-    if (use.permille > 0) links.push_back({folding_.resource[row], folding_.resource_weight[row] * use.permille});
+    if (use.part > 0)
+      loads_.push_back({folding_.resource[row], std::min(kMostWeight, folding_.resource_weight[row] * use.part)});
   }
 }
 
-// All calls of one communicator come from the same classes of ranks, so what they take only changes with their uses.
+// All calls of one communicator come from the same classes of ranks, so what they take only changes with their uses
+// and, where roots have their own, with the root.
 const std::vector<LinkUse>& ReplayEngine::links_of(const Transit& transit) {
   const Cost& cost = *transit.cost;
+  loads_.clear();
   if (transit.pair) {
     const Pair& pair = channels_[transit.at].pairs.at(transit.number);
-    link_uses_.clear();
-    add_uses(pair.send.rank, cost.uses, link_uses_);
-    add_uses(pair.recv.rank, cost.receiver_uses, link_uses_);
-    add_up(link_uses_);
-    return link_uses_;
+    add_loads(pair.send.rank, cost.uses);
+    add_loads(pair.recv.rank, cost.receiver_uses);
+    add_up(loads_, pair_links_);
+    return pair_links_;
   }
   CommState& comm = comms_[transit.at];
-  if (comm.links.empty() || comm.uses != cost.uses) {
+  if (comm.links.empty() || cost.root_uses || comm.rooted || comm.uses != cost.uses) {
     comm.uses = cost.uses;
-    comm.links.clear();
-    for (const OpRef call : comm.instances.at(transit.number - 1).arrived) add_uses(call.rank, cost.uses, comm.links);
-    add_up(comm.links);
+    comm.rooted = cost.root_uses.has_value();
+    for (const OpRef call : comm.instances.at(transit.number - 1).arrived) {
+      const bool root = comm.rooted && root_of(call) == static_cast<std::int32_t>(position_of(call));
+      add_loads(call.rank, root ? *cost.root_uses : cost.uses);
+    }
+    add_up(loads_, comm.links);
   }
   return comm.links;
 }

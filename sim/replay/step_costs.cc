@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/error.h"
 #include "sim/collectives/step_simulation.h"
 #include "sim/replay/cluster_costs.h"
 
@@ -60,6 +61,12 @@ std::optional<std::vector<Picos>> StepCosts::ends(const Communicator& communicat
 }  // namespace
 
 std::unique_ptr<CostModel> step_costs(const Cluster& cluster, const Algorithm* algorithm) {
+  const bool direct_links = cluster.wiring == Wiring::mesh || cluster.wiring == Wiring::cube_mesh;
+  if (!cluster.flat && direct_links && cluster.ranks_per_node > 1) {
+    throw Error(
+        "step by step only where a switch joins a node's GPUs: over links from GPU to GPU libraries lay several "
+        "rings at once, which these steps do not have; leave --detail out");
+  }
   return std::make_unique<StepCosts>(cluster, algorithm);
 }
 

@@ -1,5 +1,7 @@
 #include "sim/replay/timing.h"
 
+#include <algorithm>
+#include <cmath>
 #include <limits>
 
 namespace ddx::sim {
@@ -57,6 +59,14 @@ std::int64_t noise_at(std::uint64_t seed, std::int32_t rank, std::uint32_t op) {
   std::int64_t sum = 0;
   for (int i = 0; i < 3; ++i) sum += static_cast<std::int64_t>(split_mix(state) % (2 * kMillion + 1)) - kMillion;
   return sum;
+}
+
+ResourceUse use_of(std::uint16_t kind, double bytes, Picos time, double bytes_per_second) {
+  if (time <= 0 || bytes <= 0 || bytes_per_second <= 0) return {kind, 0};
+  const double part = bytes / bytes_per_second / (static_cast<double>(time) / static_cast<double>(kPicosPerSecond));
+  const double most = static_cast<double>(kMostOfResource / kWholeResource);
+  const double parts = std::round(std::min(part, most) * static_cast<double>(kWholeResource));
+  return {kind, std::max<std::uint64_t>(1, static_cast<std::uint64_t>(parts))};
 }
 
 std::optional<Work> work_of(const Signature& signature, std::uint32_t members) {

@@ -12,10 +12,13 @@
 
 namespace ddx::sim {
 
-// A part of a link, or of something else that several operations may want at once: in thousandths of what it can do.
+// A part of a link, or of something else that several operations may want at once: kWholeResource is all that it can
+// do. More is possible: then the resource alone makes an operation slower than its price.
+constexpr std::uint64_t kWholeResource = std::uint64_t{1} << 20;
+constexpr std::uint64_t kMostOfResource = kWholeResource << 11;
 struct ResourceUse {
   std::uint16_t kind = 0;
-  std::uint16_t permille = 1000;
+  std::uint64_t part = kWholeResource;  // at most kMostOfResource
   bool operator==(const ResourceUse&) const = default;
 };
 
@@ -24,7 +27,12 @@ struct Cost {
   Price price;
   std::vector<ResourceUse> uses;           // of each member's resources; of a transfer: the sender's
   std::vector<ResourceUse> receiver_uses;  // of a transfer
+  // Of a root's resources, where `uses` holds for the others only.
+  std::optional<std::vector<ResourceUse>> root_uses;
 };
+
+// The part of a link that `bytes` in `time` take.
+ResourceUse use_of(std::uint16_t kind, double bytes, Picos time, double bytes_per_second);
 
 class CostModel {
  public:

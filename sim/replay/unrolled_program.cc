@@ -55,7 +55,7 @@ class Unroller {
   std::unordered_map<std::uint16_t, Counter> counters_;
   std::unordered_map<std::uint64_t, std::uint32_t> endpoint_of_;
   std::vector<std::uint32_t> endpoint_counts_;
-  std::set<std::uint32_t> root_peers_;
+  std::set<Root> roots_;
   std::set<std::uint16_t> split_slots_;
   std::vector<std::uint32_t> handle_row_;                    // by handle: its row
   std::unordered_map<std::uint32_t, std::uint32_t> latest_;  // by row of an async op: its latest index
@@ -72,7 +72,7 @@ UnrolledProgram Unroller::run() {
   index_async_rows();
   out_.ops.reserve(length_of(program_));
   for (OpCursor cursor(program_); !cursor.done() && refusal_.empty(); cursor.next()) append(cursor.op().value);
-  out_.root_peers.assign(root_peers_.begin(), root_peers_.end());
+  out_.roots.assign(roots_.begin(), roots_.end());
   out_.split_slots.assign(split_slots_.begin(), split_slots_.end());
   return std::move(out_);
 }
@@ -134,7 +134,7 @@ void Unroller::communicate(UnrolledOp& op, std::uint32_t index, const Signature&
     return;
   }
   count_collective(op);
-  if (is_rooted(op.kind) && signature.peer_slot) root_peers_.insert(*signature.peer_slot);
+  if (is_rooted(op.kind) && signature.peer_slot) roots_.insert({*slot, *signature.peer_slot});
   if (!signature.split_in.empty() || !signature.split_out.empty()) split_slots_.insert(*slot);
 }
 

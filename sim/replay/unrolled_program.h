@@ -40,10 +40,17 @@ struct Endpoint {
   bool sends = false;
 };
 
+// A peer slot that names a root, and of which communicator.
+struct Root {
+  std::uint16_t comm_slot = 0;
+  std::uint32_t peer_slot = 0;
+  auto operator<=>(const Root&) const = default;
+};
+
 struct UnrolledProgram {
   std::vector<UnrolledOp> ops;
   std::vector<Endpoint> endpoints;
-  std::vector<std::uint32_t> root_peers;         // peer slots that name roots, ascending
+  std::vector<Root> roots;                       // of rooted calls, ascending
   std::vector<std::uint16_t> split_slots;        // communicators of all_to_alls with split lists, ascending
   std::uint32_t comm_slots = 0, peer_slots = 0;  // how many a record must bind
   std::uint16_t streams = 0;
