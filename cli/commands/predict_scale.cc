@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "cli/commands/output_file.h"
+#include "cli/commands/run_programs.h"
 #include "cli/commands/sim_options.h"
 #include "cli/report/scaling_plot.h"
 #include "cli/report/scaling_rows.h"
@@ -44,6 +45,11 @@ void write_plot(const std::string& path, const ScalingView& view) {
   write_file(path, [&](std::ostream& file) { file << scaling_plot(view); });
 }
 
+// What a prediction can be made of. Throws Error.
+void check_programs(const Evidence& evidence) {
+  if (const std::string why = not_to_be_run(evidence); !why.empty()) throw Error(why);
+}
+
 }  // namespace
 
 void add_scale_options(CLI::App& app, ScaleOptions& options) {
@@ -71,6 +77,7 @@ Exit predict_scale(const ScaleOptions& options, const ReadOptions& read, const C
     throw UsageError("--scale needs a network: --cluster CLUSTER or --flat RATE,LATENCY");
   }
   Evidence evidence = read_evidence(read, common, console);
+  check_programs(evidence);
   const sim::Cluster cluster = options.flat.empty() ? sim::read_cluster(options.cluster) : sim::flat(options.flat);
   const sim::Algorithm* algorithm = algorithm_named(options.algorithm);
   sim::ScalingOptions scaling;

@@ -9,6 +9,7 @@
 
 #include "analyzers/analyzer.h"
 #include "cli/commands/hazards.h"
+#include "sim/replay/missing_programs.h"
 #include "sim/replay/reference_replay.h"
 #include "sim/replay/unrolled_program.h"
 
@@ -55,10 +56,24 @@ void judge_in_part(Evidence& evidence, sim::ReplayOptions options, std::uint64_t
 
 }  // namespace
 
+std::string not_to_be_run(const Evidence& evidence) {
+  for (const Diagnostic& diagnostic : evidence.diagnostics.entries()) {
+    if (diagnostic.severity == DiagnosticSeverity::error) return diagnostic.detail;
+  }
+  return sim::missing_programs(evidence);
+}
+
 ProgramRun run_programs(Evidence& evidence, sim::ReplayOptions options) {
   std::vector<RankRecord>& ranks = evidence.trace.ranks;
   const auto plans = std::count_if(ranks.begin(), ranks.end(), is_plan);
   if (plans == 0) return {};
+  ProgramRun run;
+  if (const std::string why = not_to_be_run(evidence); !why.empty()) {
+    refuse(evidence, why);
+    run.result.emplace().outcome = Outcome::refused;
+    run.result->reason = why;
+    return run;
+  }
   if (static_cast<std::size_t>(plans) < ranks.size()) {
     evidence.diagnostics.count("replay.put_aside", DiagnosticSeverity::notice,
                                "programs beside records of a real run: give the ops file alone to judge it",
@@ -68,8 +83,11 @@ ProgramRun run_programs(Evidence& evidence, sim::ReplayOptions options) {
   }
   const auto judged = judged_ops(evidence.trace);
   options.keep_ops = judged ? 0 : UINT64_MAX;
-  ProgramRun run;
   run.result = sim::replay(evidence.trace, options);
+  if (run.result->outcome == Outcome::completes) {
+    run.result->reason = sim::unproven_groups(evidence.trace);
+    if (!run.result->reason.empty()) run.result->outcome = Outcome::refused;
+  }
   if (run.result->outcome == Outcome::refused) {
     refuse(evidence, run.result->reason);
     // What has too many operations to be run has too many to be looked at.

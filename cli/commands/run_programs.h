@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "base/finding.h"
@@ -15,6 +16,10 @@ struct ProgramRun {
   std::optional<sim::ReplayResult> result;
   std::vector<Finding> hazards;  // of programs that complete: what they would come to under another model
 };
+
+// What makes every outcome of a run worthless: input that contradicts itself or is cut, ranks without a program. Empty:
+// nothing.
+std::string not_to_be_run(const Evidence& evidence);
 
 // Where all records of the evidence are whole programs: runs them and puts what they come to in their place. What
 // cannot be run, and programs beside records of a real run, are counted: "replay.refused", "replay.put_aside".

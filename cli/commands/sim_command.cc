@@ -14,6 +14,7 @@
 #include "cli/commands/sim_options.h"
 #include "sim/cluster/cluster_file.h"
 #include "sim/cluster/describe.h"
+#include "sim/replay/missing_programs.h"
 #include "sim/replay/recorded_programs.h"
 #include "traces/formats/perfetto_writer.h"
 
@@ -32,6 +33,7 @@ void lay_and_inject(const SimOptions& options, Trace& trace, std::vector<std::st
     const sim::RoleMap roles = role_map(options.map);
     for (auto& sentence : sim::lift(trace)) told.push_back(std::move(sentence));
     for (auto& sentence : sim::replicate(trace, *options.world_size, roles)) told.push_back(std::move(sentence));
+    sim::state_world(trace);
   }
   for (const std::string& text : options.injections) {
     told.push_back(sim::inject(trace, injection(text)) + " (--inject)");
@@ -46,6 +48,7 @@ std::vector<std::string> prepare_programs(const SimOptions& options, Trace& trac
   } catch (const Error& error) {
     throw UsageError(error.what());  // what was asked for does not fit these programs
   }
+  for (auto& sentence : sim::assumed_groups(trace)) told.push_back(std::move(sentence));
   return told;
 }
 
@@ -96,7 +99,7 @@ void add_result(Simulation& simulation, const sim::ReplayResult& result, const s
   simulation.outcome = name_of(result.outcome);
   simulation.rank_ops = result.rank_ops;
   simulation.classes = result.classes;
-  if (costs == nullptr || result.outcome != sim::ReplayResult::Outcome::completes) return;
+  if (costs == nullptr || result.rank_ops == 0 || result.outcome != sim::ReplayResult::Outcome::completes) return;
   simulation.timed_by = costs->name();
   simulation.predicted = sim::to_nanos(*std::max_element(result.rank_end.begin(), result.rank_end.end()));
   simulation.totals = rank_totals(snapshot, result, *simulation.predicted);

@@ -26,6 +26,7 @@ Verdict verdict_of(const Report& report) {
                        [&](const Finding& f) { return f.severity == severity; });
   };
   if (has(Severity::error)) return Verdict::error;
+  if (!report.sufficient) return Verdict::inconclusive;
   if (has(Severity::warning)) return Verdict::warning;
   const bool undecided = std::any_of(report.findings.begin(), report.findings.end(),
                                      [](const Finding& f) { return f.code == "inconclusive"; });

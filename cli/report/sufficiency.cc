@@ -104,7 +104,7 @@ std::string why_not_whole(const Evidence& evidence) {
   }
   if (!lost.empty()) return first_of(lost);
   for (const Diagnostic& diagnostic : evidence.diagnostics.entries()) {
-    if (diagnostic.name == "load.file_cut") return diagnostic.detail;
+    if (diagnostic.name == "load.file_cut" || diagnostic.name == "chakra.dangling_dependency") return diagnostic.detail;
   }
   return {};
 }
@@ -131,8 +131,11 @@ RankSet ranks_expected(const Trace& trace) {
 }
 
 std::string why_insufficient(const Evidence& evidence, const std::vector<Finding>& findings) {
+  // What cannot be run has no outcome, whatever else is to be said of it; an error explains itself.
+  const bool wrong =
+      std::any_of(findings.begin(), findings.end(), [](const Finding& f) { return f.severity == Severity::error; });
+  if (std::string why = why_not_run(evidence); !why.empty() && !wrong) return why;
   if (std::any_of(findings.begin(), findings.end(), concludes)) return {};
-  if (std::string why = why_not_run(evidence); !why.empty()) return why;
   const bool recorded = std::any_of(evidence.trace.ranks.begin(), evidence.trace.ranks.end(),
                                     [&](const RankRecord& r) { return tells_of_a_hang(evidence.trace, r); });
   const bool logged = std::any_of(evidence.events.begin(), evidence.events.end(),

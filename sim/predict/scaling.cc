@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "sim/replay/missing_programs.h"
 #include "sim/replay/recorded_programs.h"
 
 namespace ddx::sim {
@@ -76,6 +77,7 @@ ScalingTable predict_scaling(const Trace& trace, const ScalingOptions& options) 
   Trace whole = trace;
   Assumptions assumed = take_recorded(whole);
   for (std::string& sentence : lift(whole)) assumed.push_back(std::move(sentence));
+  for (std::string& sentence : assumed_groups(whole)) assumed.push_back(std::move(sentence));
   for (const std::uint32_t ranks : options.ranks) {
     table.assumed = assumed;
     ScalingRow row = predict(whole, ranks, options, table);

@@ -299,7 +299,7 @@ Evidence load(const std::vector<std::string>& paths, const LoadOptions& options)
     pool.work();
   }
   pool.rethrow();
-  list_unlisted_groups(evidence.trace);
+  list_unlisted_groups(evidence);
   tell_idle_pattern(files, options, evidence.diagnostics);
   return evidence;
 }

@@ -24,6 +24,15 @@ bool one_of(std::string_view word, const std::array<std::string_view, kSize>& wo
   return false;
 }
 
+// Chakra's rule: NAME.RANK.et, whatever the name is.
+std::optional<RankId> chakra_rank(std::string_view name) {
+  if (name.ends_with(".gz")) name.remove_suffix(3);
+  if (!name.ends_with(".et")) return std::nullopt;
+  name.remove_suffix(3);
+  const std::size_t dot = name.rfind('.');
+  return dot == std::string_view::npos ? std::nullopt : rank_from_digits(name.substr(dot + 1));
+}
+
 // The word that ends before `at`, separators between skipped: "node" in "node_|7". Empty where a digit stands there.
 std::string_view word_before(std::string_view text, std::size_t at) {
   while (at > 0 && !is_letter(text[at - 1]) && !is_digit(text[at - 1])) --at;
@@ -188,6 +197,7 @@ std::optional<RankId> rank_of_path(const std::string& path, const ImportOptions&
   if (parts.empty()) return std::nullopt;
   const std::string name = std::move(parts.back());
   parts.pop_back();
+  if (const auto rank = options.rank_from ? std::nullopt : chakra_rank(name)) return rank;
   if (const auto rank = stated_rank(name)) return rank;
   for (std::size_t i = parts.size(); i-- > 0;) {
     if (is_named_for_a_rank(parts[i])) return stated_rank(parts[i]);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "traces/formats/ops_text.h"
@@ -25,12 +26,49 @@ struct UnlistedGroup {
   std::vector<RankId> ranks;
 };
 
-std::vector<UnlistedGroup> unlisted_groups(const Trace& trace) {
+// One more than the largest rank that `record` names as a peer in a group of all ranks.
+std::int64_t beyond_peers(const Trace& trace, const RankRecord& record) {
+  const auto names_world = [&](CommId comm) { return is_unlisted_world(trace, trace.communicator(comm)); };
+  if (std::none_of(record.comms.begin(), record.comms.end(), names_world)) return 0;
+  std::int64_t beyond = 0;
+  const Program& program = trace.program(record);
+  for (std::size_t row = 0; row < program.size(); ++row) {
+    const auto slot = program.comm_slot(row);
+    const auto peer = trace.peer(record, trace.signature(program.signature(row)));
+    if (slot && peer && names_world(record.comms[*slot])) beyond = std::max(beyond, std::int64_t{*peer} + 1);
+  }
+  return beyond > kMaxOpsWorld ? 0 : beyond;
+}
+
+std::string_view extension_of(std::string_view path) {
+  const std::size_t dot = path.rfind('.');
+  return dot == std::string_view::npos ? std::string_view() : path.substr(dot);
+}
+
+// One more than the largest rank that a file without a record has in its name, of those that are named like a record's.
+std::int64_t beyond_files(const Evidence& evidence) {
+  std::set<std::string_view> extensions;
+  for (const RankRecord& record : evidence.trace.ranks) {
+    if (is_known_program(record) && record.input)
+      extensions.insert(extension_of(evidence.inputs[record.input->value].path));
+  }
+  std::int64_t beyond = 0;
+  for (const Input& input : evidence.inputs) {
+    if (!input.file_rank || !input.ranks.empty() || input.file_rank->value >= static_cast<std::int32_t>(kMaxOpsWorld))
+      continue;
+    if (extensions.contains(extension_of(input.path)))
+      beyond = std::max(beyond, std::int64_t{input.file_rank->value} + 1);
+  }
+  return beyond;
+}
+
+std::vector<UnlistedGroup> unlisted_groups(const Evidence& evidence) {
+  const Trace& trace = evidence.trace;
   std::map<CommId, std::vector<RankId>> users;
-  std::uint32_t world = trace.world_size.value_or(0);
+  std::int64_t world = std::max(std::int64_t{trace.world_size.value_or(0)}, beyond_files(evidence));
   for (const RankRecord& record : trace.ranks) {
     if (!is_known_program(record)) continue;
-    world = std::max(world, static_cast<std::uint32_t>(record.rank->value) + 1);
+    world = std::max({world, std::int64_t{record.rank->value} + 1, beyond_peers(trace, record)});
     for (const CommId comm : record.comms) {
       if (trace.communicator(comm).members.empty()) users[comm].push_back(*record.rank);
     }
@@ -39,7 +77,7 @@ std::vector<UnlistedGroup> unlisted_groups(const Trace& trace) {
   for (auto& [comm, ranks] : users) {
     if (is_unlisted_world(trace, trace.communicator(comm))) {
       ranks.clear();
-      for (std::uint32_t rank = 0; rank < std::min(world, kMaxOpsWorld); ++rank) ranks.emplace_back(std::int64_t{rank});
+      for (std::int64_t rank = 0; rank < std::min<std::int64_t>(world, kMaxOpsWorld); ++rank) ranks.emplace_back(rank);
     }
     std::sort(ranks.begin(), ranks.end());
     ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
@@ -111,11 +149,13 @@ CommId intern_world(Trace& trace, std::string_view name, std::uint32_t world) {
   return trace.intern(std::move(communicator));
 }
 
-void list_unlisted_groups(Trace& trace) {
+void list_unlisted_groups(Evidence& evidence) {
+  Trace& trace = evidence.trace;
   std::vector<bool> listed(trace.communicators().size(), false);
-  for (UnlistedGroup& group : unlisted_groups(trace)) {
+  for (UnlistedGroup& group : unlisted_groups(evidence)) {
     listed[group.comm.value] = true;
-    trace.list_members(group.comm, std::move(group.ranks));
+    const bool stated = trace.world_size && is_unlisted_world(trace, trace.communicator(group.comm));
+    trace.list_members(group.comm, std::move(group.ranks), !stated);
   }
   MemberPositions positions(trace);
   for (RankRecord& record : trace.ranks) {

@@ -10,7 +10,7 @@
 
 #include "base/hash.h"
 #include "traces/formats/member_positions.h"
-#include "traces/model/trace.h"
+#include "traces/model/evidence.h"
 
 namespace ddx::formats {
 
@@ -53,7 +53,9 @@ CommId intern_world(Trace& trace, std::string_view name, std::uint32_t world);
 
 // What no single file of whole programs can know: the members of groups without a list. The group of all ranks
 // (kUnlistedWorld) has the ranks 0..n-1, where n is the stated size of the world, or else one more than the largest
-// rank of a record; any other has the ranks that use it. Call it once all files are read.
-void list_unlisted_groups(Trace& trace);
+// rank of a record, of a peer, or in the name of a file beside them that could not be read; any other has the ranks
+// that use it. All of them but a world of stated size are marked Communicator::assumed. Call it once all files are
+// read.
+void list_unlisted_groups(Evidence& evidence);
 
 }  // namespace ddx::formats

@@ -224,12 +224,13 @@ CommId Trace::intern(Communicator&& communicator) {
   return CommId(intern_row(communicators_, communicator_index_, std::move(communicator)));
 }
 
-void Trace::list_members(CommId id, std::vector<RankId> members) {
+void Trace::list_members(CommId id, std::vector<RankId> members, bool assumed) {
   Communicator& communicator = communicators_[id.value];
   const auto [begin, end] = communicator_index_.equal_range(hash_of(communicator));
   const auto at = std::find_if(begin, end, [&](const auto& entry) { return entry.second == id.value; });
   if (at != end) communicator_index_.erase(at);
   communicator.members = std::move(members);
+  communicator.assumed = assumed;
   communicator_index_.emplace(hash_of(communicator), id.value);
 }
 

@@ -37,6 +37,7 @@ struct Communicator {
   std::vector<RankId> members;                 // global ranks by position; empty: not recorded
   std::optional<std::uint32_t> declared_size;  // what the process said, where the list is not recorded
   bool synthesized = false;                    // the name was made by a reader for lack of one: trust it less
+  bool assumed = false;                        // no input lists the members: they were taken for it (list_members)
   bool operator==(const Communicator&) const = default;
 };
 
@@ -207,8 +208,9 @@ class Trace {
   CallSiteId intern(CallSite&& site);
   CommId intern(const Communicator& communicator);
   CommId intern(Communicator&& communicator);
-  // Fills in what its file could not know. An equal communicator may exist: it stays another id.
-  void list_members(CommId id, std::vector<RankId> members);
+  // Fills in what its file could not know; `assumed`: nor does anybody else. An equal communicator may exist: it stays
+  // another id.
+  void list_members(CommId id, std::vector<RankId> members, bool assumed);
 
   const std::vector<Signature>& signatures() const { return signatures_; }
   const std::vector<CallSite>& call_sites() const { return call_sites_; }
