@@ -227,6 +227,7 @@ class ReplayEngine {
   void set_up();
   bool check_records();
   bool check_positions();
+  bool check_lengths();
   bool unroll_programs();
   bool check_slots();
   bool fold_ranks();

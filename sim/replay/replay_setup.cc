@@ -19,7 +19,7 @@ ReplayEngine::ReplayEngine(const Trace& trace, const ReplayOptions& options)
 }
 
 void ReplayEngine::set_up() {
-  if (!check_records() || !check_positions() || !unroll_programs() || !check_slots()) return;
+  if (!check_records() || !check_positions() || !check_lengths() || !unroll_programs() || !check_slots()) return;
   if (!fold_ranks() || !check_length()) return;
   lay_out_ranks();
 }
@@ -63,6 +63,25 @@ bool ReplayEngine::check_positions() {
   return refuse(fmt::format("two ranks hold position {} of {}", *twice & 0xffffffff, group_name(CommId(*twice >> 32))));
 }
 
+// Times of a run in which something takes an unknown time are nobody's.
+bool ReplayEngine::check_lengths() {
+  if (!timed()) return true;
+  std::uint64_t unknown = 0;
+  std::string first;
+  for (const RankRecord& record : trace_.ranks) {
+    const Program& rows = trace_.program(record);
+    for (std::size_t row = 0; row < rows.size(); ++row) {
+      const Signature& signature = trace_.signature(rows.signature(row));
+      if (signature.kind != OpKind::compute || signature.compute_time) continue;
+      if (unknown++ > 0) continue;
+      first = fmt::format("rank {}: computation '{}'", record.rank->value, trace_.text(signature.name));
+    }
+  }
+  if (unknown == 0) return true;
+  const std::string others = unknown == 1 ? "" : fmt::format(" (and of {} more)", format_count(unknown - 1));
+  return refuse(fmt::format("{}: how long it takes{} is not known: no time can be predicted", first, others));
+}
+
 bool ReplayEngine::refuse_length() {
   return refuse(fmt::format("more than {} operations, too many to run", format_count(options_.max_ops)));
 }
@@ -81,8 +100,12 @@ bool ReplayEngine::unroll_programs() {
   }
   unrolled_.resize(trace_.programs.size());
   for (const std::uint32_t id : used) {
-    unrolled_[id] = unroll(trace_, trace_.programs[id], refusal_);
-    if (!refusal_.empty()) return false;
+    std::string why;
+    unrolled_[id] = unroll(trace_, trace_.programs[id], why);
+    if (why.empty()) continue;
+    const auto first = std::find_if(trace_.ranks.begin(), trace_.ranks.end(),
+                                    [id](const RankRecord& record) { return record.program.value == id; });
+    return refuse(fmt::format("rank {}: {}", first->rank->value, why));
   }
   return true;
 }

@@ -330,7 +330,8 @@ std::string Writer::arguments(const Signature& signature) const {
       return fmt::format("{} {}", name_of(signature.stop_reason), ops_quoted(trace_.text(signature.name)));
     case OpKind::split_group: return "split";
     case OpKind::new_group: return "new_group " + ops_rank_list(signature.members);
-    case OpKind::compute: return "compute " + ops_duration(signature.compute_time.value_or(0));
+    case OpKind::compute:
+      return "compute " + (signature.compute_time ? ops_duration(*signature.compute_time) : std::string("?"));
     case OpKind::wait: return fmt::format("wait {}", signature.handle.value_or(0));
     default: break;
   }
