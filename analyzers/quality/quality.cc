@@ -8,10 +8,11 @@ namespace ddx::analyzers {
 namespace {
 
 std::optional<Finding> empty_trace(const Evidence& evidence) {
-  std::size_t dumps = 0;
+  std::size_t dumps = 0, programs = 0;
   for (const RankRecord& record : evidence.trace.ranks) {
     if (evidence.trace.program(record).size() > 0) return std::nullopt;
     if (record.snapshot) ++dumps;
+    if (record.whole_program) ++programs;
   }
   if (dumps == 0) return std::nullopt;
   Finding f;
@@ -23,6 +24,14 @@ std::optional<Finding> empty_trace(const Evidence& evidence) {
   f.explanation =
       "The recorder was on, and no collective was made before the dump, or it ran with a buffer of no entries.\n";
   f.evidence.push_back({evidence.path(evidence.trace.ranks.front().input), std::nullopt, "no entries"});
+  if (programs == dumps) {
+    f.summary = fmt::format("{} no operation at all: there is nothing to run",
+                            dumps == 1 ? std::string("1 program holds") : fmt::format("{} programs hold", dumps));
+    f.explanation = "The ranks are named, and nothing says what they do.\n";
+    f.evidence.back().text = "no operation";
+    f.advice = "Look at what wrote the programs: operations were expected behind the ranks.";
+    return f;
+  }
   f.advice =
       "Set TORCH_FR_BUFFER_SIZE (older: TORCH_NCCL_TRACE_BUFFER_SIZE) to 2000 or more, and dump while the job hangs.";
   return f;
