@@ -70,6 +70,10 @@ void assign(const Attribute& attribute, ChakraNode& node) {
   if (name == "comm_dst") node.destination = attribute.number;
   if (name == "comm_tag") node.tag = attribute.number;
   if (name == "root" || name == "root_rank" || name == "comm_root") node.root = attribute.number;
+  if (name == "num_ops") node.operations = attribute.number;
+  if (name == "tensor_size") node.tensor_bytes = attribute.number;
+  if (name == "tid") node.thread = attribute.number;
+  if (name == "stream") node.stream = attribute.number;
   if (name == "pg_name") node.group = attribute.text;
 }
 

@@ -31,7 +31,9 @@ struct ChakraNode {
   std::uint32_t control_count = 0;
   std::optional<bool> on_cpu;
   std::optional<std::int64_t> comm_type, comm_size, source, destination, tag, root;
-  std::string_view group;  // pg_name; empty: the group of all ranks
+  std::optional<std::int64_t> operations, tensor_bytes;  // num_ops, tensor_size: for who knows the machine's speed
+  std::optional<std::int64_t> thread, stream;            // tid, stream: of PyTorch's converter
+  std::string_view group;                                // pg_name; empty: the group of all ranks
 };
 
 // Process groups as PyTorch notes them: a list of objects with pg_name and ranks (or group_size), in JSON or in

@@ -5,44 +5,19 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
 #include <sstream>
 
 #include "base/error.h"
+#include "tests/support/chakra_bytes.h"
 #include "traces/formats/loader.h"
 #include "traces/formats/ops.h"
 
 namespace ddx::formats {
 namespace {
 
+using namespace chakra_bytes;
 using testing::HasSubstr;
-
-std::string varint(std::uint64_t value) {
-  std::string out;
-  for (; value >= 128; value >>= 7) out += static_cast<char>(value | 128);
-  return out + static_cast<char>(value);
-}
-std::string number(unsigned field, std::uint64_t value) { return varint(field << 3) + varint(value); }
-std::string bytes(unsigned field, const std::string& text) {
-  return varint(field << 3 | 2) + varint(text.size()) + text;
-}
-std::string attribute(const std::string& name, unsigned kind, std::uint64_t value) {
-  return bytes(10, bytes(1, name) + number(kind, value));
-}
-std::string text_attribute(const std::string& name, const std::string& text) {
-  return bytes(10, bytes(1, name) + bytes(29, text));
-}
-std::string message(const std::string& body) { return varint(body.size()) + body; }
-std::string node(std::uint64_t id, unsigned type, const std::string& rest) {
-  return message(number(1, id) + bytes(2, "n" + std::to_string(id)) + number(3, type) + rest);
-}
-std::string on(std::uint64_t id) { return number(5, id); }
-std::string control(std::uint64_t id) { return number(4, id); }
-const std::string kHead = message(bytes(1, "0.0.4"));
-
-// A collective of so many bytes.
-std::string collective(std::uint64_t id, std::uint64_t kind, std::uint64_t size, const std::string& rest = {}) {
-  return node(id, 7, attribute("comm_type", 9, kind) + attribute("comm_size", 9, size) + rest);
-}
 
 Evidence read(const std::string& text, const std::string& path = "job.3.et", std::uint64_t max_ops = 1000) {
   Evidence evidence;
@@ -112,15 +87,17 @@ TEST(Chakra, numbers_may_come_in_any_integer_kind) {
 TEST(Chakra, computation_calls_and_waits_in_the_order_of_dependencies) {
   const Evidence evidence = read(kHead + node(0, 4, number(7, 15)) + collective(1, 0, 64, on(0)) +
                                  node(2, 4, number(7, 3) + on(1)) + node(3, 4, number(7, 4) + on(0)));
-  EXPECT_THAT(ops_of(evidence), HasSubstr("3 compute 15us name=\"n0\"\n"
+  EXPECT_THAT(ops_of(evidence), HasSubstr("3 compute 15us stream=0 async name=\"n0\"\n"
+                                          "3 wait 0\n"
                                           "3 all_reduce u8 64 world async"));
   const Program& program = evidence.trace.programs.at(0);
   std::vector<OpKind> kinds;
   for (std::size_t row = 0; row < program.size(); ++row) {
     kinds.push_back(evidence.trace.signature(program.signature(row)).kind);
   }
-  EXPECT_EQ(kinds, (std::vector{OpKind::compute, OpKind::all_reduce, OpKind::compute, OpKind::wait, OpKind::compute}))
-      << "node 3 needs not wait, node 2 does";
+  EXPECT_EQ(kinds, (std::vector{OpKind::compute, OpKind::wait, OpKind::all_reduce, OpKind::compute, OpKind::wait,
+                                OpKind::compute}))
+      << "node 3 is on the stream of node 0 and needs no wait, node 1 is not and does, and so does node 2";
   EXPECT_EQ(evidence.trace.ranks.at(0).rank, RankId(std::int64_t{3}));
   EXPECT_TRUE(evidence.trace.ranks.at(0).whole_program);
 }
@@ -203,7 +180,76 @@ TEST(Chakra, unknown_types_and_missing_sizes_are_counted) {
                                  node(3, 7, attribute("comm_type", 9, 0) + attribute("comm_size", 9, 1ULL << 63)));
   EXPECT_EQ(evidence.diagnostics.count_of("chakra.unknown_node_type"), 1U);
   EXPECT_EQ(evidence.diagnostics.count_of("chakra.no_comm_type"), 1U);
-  EXPECT_EQ(evidence.diagnostics.count_of("chakra.no_size"), 2U);
+  EXPECT_EQ(evidence.diagnostics.count_of("chakra.no_size"), 1U);
+  EXPECT_EQ(evidence.diagnostics.count_of("chakra.negative_size"), 1U) << "an int64 of its largest bit alone";
+}
+
+std::vector<std::optional<std::uint32_t>> streams_of(const Evidence& evidence) {
+  std::vector<std::optional<std::uint32_t>> streams;
+  const Program& program = evidence.trace.programs.at(0);
+  for (std::size_t row = 0; row < program.size(); ++row) {
+    const Signature& call = evidence.trace.signature(program.signature(row));
+    if (call.kind == OpKind::compute) streams.push_back(call.stream);
+  }
+  return streams;
+}
+
+TEST(Chakra, threads_and_streams_run_beside_each_other) {
+  const auto at = [](const char* name, std::uint64_t value) { return attribute(name, 9, value); };
+  const Evidence evidence =
+      read(kHead + node(0, 4, micros(1) + on_cpu() + at("tid", 1)) + node(1, 4, micros(1) + on_cpu() + at("tid", 2)) +
+           node(2, 4, micros(1) + at("stream", 7)) + node(3, 4, micros(1) + at("stream", 20)) +
+           node(4, 4, micros(1) + on_cpu() + at("tid", 1)) + node(5, 4, micros(1) + at("stream", 7)));
+  const auto streams = streams_of(evidence);
+  ASSERT_EQ(streams.size(), 6U);
+  EXPECT_EQ(std::set(streams.begin(), streams.begin() + 4).size(), 4U);
+  EXPECT_EQ(streams[4], streams[0]);
+  EXPECT_EQ(streams[5], streams[2]);
+  const auto plain = streams_of(read(kHead + node(0, 4, micros(1) + on_cpu()) + node(1, 4, micros(1)) +
+                                     node(2, 4, micros(1) + attribute("is_cpu_op", 27, 0))));
+  EXPECT_NE(plain[0], plain[1]);
+  EXPECT_EQ(plain[1], plain[2]) << "not said to be on the CPU is on the GPU";
+}
+
+std::vector<std::optional<Nanos>> lengths_of(const Evidence& evidence) {
+  std::vector<std::optional<Nanos>> lengths;
+  const Program& program = evidence.trace.programs.at(0);
+  for (std::size_t row = 0; row < program.size(); ++row) {
+    const Signature& call = evidence.trace.signature(program.signature(row));
+    if (call.kind == OpKind::compute) lengths.push_back(call.compute_time);
+  }
+  return lengths;
+}
+
+TEST(Chakra, a_computation_without_a_duration_takes_no_known_time) {
+  const std::string work = attribute("num_ops", 13, 1'000'000'000'000);
+  const auto none = read(kHead + node(0, 4, work) + node(1, 4, ""));
+  EXPECT_THAT(lengths_of(none), testing::Each(testing::Eq(std::nullopt)));
+  EXPECT_EQ(none.diagnostics.count_of("chakra.no_duration"), 2U);
+  EXPECT_THAT(ops_of(none), HasSubstr("3 compute ? "));
+  // Where others have one, a node without is shorter than the format's microsecond, unless it has work to do.
+  const auto some = read(kHead + node(0, 4, work) + node(1, 4, "") + node(2, 4, micros(5)) +
+                         node(3, 2, attribute("tensor_size", 9, 64)));
+  EXPECT_THAT(lengths_of(some),
+              testing::UnorderedElementsAre(testing::Eq(std::nullopt), 0, 5 * kMicrosecond, testing::Eq(std::nullopt)));
+}
+
+TEST(Chakra, ranks_of_unequal_speed_make_their_calls_in_one_order) {
+  // Two all_reduces of one group that depend on two streams: whichever computation ends first, node 2 comes first.
+  const auto calls = [](std::uint64_t first, std::uint64_t second) {
+    const Evidence evidence = read(kHead + node(0, 4, micros(first) + attribute("stream", 9, 1)) +
+                                   node(1, 4, micros(second) + attribute("stream", 9, 2)) + collective(2, 0, 8, on(0)) +
+                                   collective(3, 0, 16, on(1)));
+    std::vector<std::optional<std::uint64_t>> counts;
+    const Program& program = evidence.trace.programs.at(0);
+    for (std::size_t row = 0; row < program.size(); ++row) {
+      const Signature& call = evidence.trace.signature(program.signature(row));
+      if (call.kind == OpKind::all_reduce) counts.push_back(call.count_in);
+    }
+    return counts;
+  };
+  EXPECT_THAT(calls(10, 20), testing::ElementsAre(8U, 16U));
+  EXPECT_THAT(calls(20, 10), testing::ElementsAre(8U, 16U));
 }
 
 const std::string kData = std::string(DDX_SOURCE_DIR) + "/tests/traces/formats/chakra/data";
@@ -215,6 +261,7 @@ TEST(ChakraFiles, a_set_of_ranks_is_one_job) {
   ASSERT_EQ(evidence.trace.ranks.size(), 8U);
   ASSERT_EQ(evidence.trace.communicators().size(), 1U);
   EXPECT_EQ(evidence.trace.communicators()[0].members.size(), 8U);
+  EXPECT_EQ(evidence.trace.world_size, 8U) << "its nodes are called all_reduce_8npus_1MB";
   for (std::uint32_t rank = 0; rank < 8; ++rank) {
     EXPECT_EQ(evidence.trace.ranks[rank].comm_rank, std::vector<std::uint32_t>{rank});
   }

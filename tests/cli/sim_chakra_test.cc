@@ -1,0 +1,244 @@
+// `ddx sim` on sets of Chakra traces, whole and broken. Where something of a set is missing, cut or twice there, other
+// simulators mostly exit with 0 and a time.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/run_ddx.h"
+#include "tests/support/chakra_bytes.h"
+
+namespace ddx::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace chakra_bytes;
+using nlohmann::json;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+using Set = std::map<int, std::string>;  // by rank: its file
+
+class SimChakra : public ::testing::Test {
+ protected:
+  SimChakra() {
+    std::string name = (fs::temp_directory_path() / "ddx_sim_chakra_XXXXXX").string();
+    if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("no scratch folder");
+    folder_ = name;
+  }
+  ~SimChakra() override {
+    std::error_code ignored;
+    fs::remove_all(folder_, ignored);
+  }
+  std::string written(const Set& set) const {
+    const fs::path folder = folder_ / "set";
+    fs::remove_all(folder);
+    fs::create_directory(folder);
+    for (const auto& [rank, text] : set) {
+      std::ofstream(folder / ("job." + std::to_string(rank) + ".et"), std::ios::binary) << text;
+    }
+    return folder.string();
+  }
+  Answer sim(const Set& set, std::vector<std::string> options = {}) const {
+    options.insert(options.begin(), {"sim", written(set), "--flat", "1GB/s,1us", "--algorithm", "ring"});
+    return ddx(options);
+  }
+  std::int64_t predicted_ns(const Set& set) const {
+    return json::parse(sim(set, {"--format", "json"}).out).at("predicted_ns").get<std::int64_t>();
+  }
+
+ private:
+  fs::path folder_;
+};
+
+std::string on_one_line(const std::string& text) {
+  std::string out;
+  for (const char c : text) {
+    if (c != '\n' && !(c == ' ' && out.ends_with(' '))) out += c;
+    if (c == '\n' && !out.ends_with(' ')) out += ' ';
+  }
+  return out;
+}
+
+Set all(int ranks, const std::string& nodes) {
+  Set set;
+  for (int rank = 0; rank < ranks; ++rank) set[rank] = kHead + nodes;
+  return set;
+}
+
+// Each sends to the next and receives from the one before.
+Set ring(std::uint64_t ranks) {
+  Set set;
+  for (std::uint64_t rank = 0; rank < ranks; ++rank) {
+    set[static_cast<int>(rank)] =
+        kHead + send(0, (rank + 1) % ranks, 1000) + receive(1, (rank + ranks - 1) % ranks, 1000);
+  }
+  return set;
+}
+
+Set without(Set set, int rank) {
+  set.erase(rank);
+  return set;
+}
+Set with(Set set, int rank, const std::string& nodes) {
+  set[rank] = kHead + nodes;
+  return set;
+}
+Set with_bytes(Set set, int rank, const std::string& text) {
+  set[rank] = text;
+  return set;
+}
+
+// 1 us and 1,000 bytes at 1 GB/s a step, 6 steps of a quarter.
+TEST_F(SimChakra, WholeSetsRunAndSayWhatWasAssumed) {
+  const Answer answer = sim(all(4, collective(0, 0, 4000)));
+  EXPECT_EQ(answer.status, 0) << answer.out;
+  EXPECT_THAT(on_one_line(answer.out), HasSubstr("COMPLETES 4 ranks run to their end, 4 operations, in 12 us"));
+  EXPECT_THAT(on_one_line(answer.out),
+              HasSubstr("the job has 4 ranks, those with a file: nothing in the files says how many there are"));
+  EXPECT_THAT(sim(all(7, collective(0, 0, 4000)), {"--world-size", "7"}).out, HasSubstr("COMPLETES"));
+  EXPECT_THAT(sim(all(1, collective(0, 0, 4000)), {"--world-size", "1"}).out, HasSubstr("COMPLETES"));
+  EXPECT_THAT(sim(all(1, collective(0, 0, 4000)), {"--world-size", "4"}).out, HasSubstr("in 12 us"));
+}
+
+TEST_F(SimChakra, NamesWhatOtherSimulatorsPassOver) {
+  struct Row {
+    const char* what;
+    Set set;
+    int status;
+    std::vector<const char*> said;
+  };
+  const std::string call = collective(1, 0, 1 << 20);
+  const std::string group = text_attribute("pg_name", "17"), other_group = text_attribute("pg_name", "18");
+  const std::string noted = node(9, 1, bytes(8, bytes(1, R"([{"pg_name": "17", "ranks": [0, 1, 2, 3]}])")));
+  const std::string whole = kHead + node(0, 4, micros(10)) + call;
+  const Row rows[] = {
+      {"the last file is missing", without(all(8, call), 7), 3, {"ranks 0-6", "is there no file for rank 7?"}},
+      {"the first", without(all(8, call), 0), 3, {"no file for rank 0, only for ranks 1-7"}},
+      {"one in the middle", without(all(8, call), 3), 3, {"no file for rank 3, only for ranks 0-2,4-7"}},
+      {"all but one", all(1, call), 3, {"the only file is that of rank 0"}},
+      {"one that others send to",
+       without(ring(8), 7),
+       3,
+       {"no file for rank 7, only for ranks 0-6: ranks 0,6 are to send to rank 7 or to receive from it"}},
+      {"a member of a group that is listed",
+       without(all(4, noted + collective(1, 0, 8, group)), 3),
+       3,
+       {"no file for rank 3, only for ranks 0-2"}},
+      {"a peer that nobody is",
+       with(ring(4), 3, send(0, 12, 8)),
+       3,
+       {"no file for ranks 4-12, only for ranks 0-3: rank 3 is to send to rank 12 or to receive from it"}},
+      {"groups that nobody lists",
+       with(all(4, collective(1, 0, 8, group)), 3, collective(1, 0, 8, other_group)),
+       3,
+       {"no file lists the members of groups 17 (used by ranks 0-2), 18 (used by rank 3)"}},
+      {"an empty file", with_bytes(all(8, call), 3, ""), 3, {"the file of rank 3 could not be used", "empty file"}},
+      {"garbage",
+       with_bytes(all(8, call), 7, "garbage\xff\xff"),
+       3,
+       {"the file of rank 7 could not be used", "expected the metadata of a Chakra execution trace"}},
+      {"no node",
+       with_bytes(all(8, call), 3, kHead),
+       3,
+       {"the file of rank 3 could not be used", "expected a node of a Chakra execution trace"}},
+      {"a cut file",
+       with_bytes(all(8, call), 3, whole.substr(0, whole.size() - 5)),
+       3,
+       {"job.3.et: rank 3: what begins at byte", "is no whole node: 1 nodes before it were read"}},
+      {"an id twice",
+       with(all(4, call), 3, call + node(1, 4, micros(50'000))),
+       3,
+       {"job.3.et: rank 3: several nodes have the id 1"}},
+      {"a dependency on nothing",
+       with(all(4, call), 3, collective(1, 0, 1 << 20, on(77))),
+       3,
+       {"job.3.et: rank 3: nodes depend on such as are not in the file", "node 1 on 77"}},
+      {"a circle of dependencies",
+       with(all(4, call), 3, node(0, 4, micros(10) + on(1)) + collective(1, 0, 1 << 20, on(0))),
+       1,
+       {"job.3.et depends on itself: node 0 waits for 1 other that waits for it"}},
+      {"less than nothing",
+       with(all(4, call), 3, collective(1, 0, static_cast<std::uint64_t>(-5))),
+       3,
+       {"job.3.et: rank 3: node 1", "expected a comm_size of 0 or more"}},
+      {"a collective of no known kind",
+       with(all(4, call), 3, collective(1, 42, 8)),
+       3,
+       {"job.3.et: rank 3: node 1: a collective of comm_type 42", "expected 0 (all_reduce) to 9 (barrier)"}},
+      {"a send to nobody",
+       with(all(4, call), 3, node(1, 5, attribute("comm_size", 9, 8))),
+       3,
+       {"job.3.et: rank 3: node 1", "expected comm_dst or comm_src"}},
+      {"no durations",
+       all(4, node(0, 4, attribute("num_ops", 13, 1'000'000)) + collective(1, 0, 8, on(0))),
+       3,
+       {"rank 0: computation 'n0': how long it takes (and of 3 more) is not known: no time can be predicted"}},
+      {"a rank misses the only call",
+       with(all(4, call), 3, node(0, 4, micros(1))),
+       1,
+       {"rank 3 never called all_reduce u8 x 1,048,576", "ranks 0-2 wait for it"}},
+      {"files without an operation", all(2, node(0, 1, "")), 1, {"2 programs hold no operation at all"}},
+  };
+  for (const Row& row : rows) {
+    const Answer answer = sim(row.set);
+    EXPECT_EQ(answer.status, row.status) << row.what << '\n' << answer.out;
+    for (const char* said : row.said) EXPECT_THAT(on_one_line(answer.out), HasSubstr(said)) << row.what;
+    EXPECT_THAT(answer.out, Not(HasSubstr("COMPLETES"))) << row.what;
+    for (const char* foreign : {"crashed", "TORCH_FR", "dump of"}) {
+      EXPECT_THAT(answer.out, Not(HasSubstr(foreign))) << row.what << ": a simulator's input never crashed";
+    }
+  }
+}
+
+TEST_F(SimChakra, WithoutDurationsOrdersAreStillChecked) {
+  const Set set = all(4, node(0, 4, attribute("num_ops", 13, 1'000'000)) + collective(1, 0, 8, on(0)));
+  const Answer answer = ddx({"sim", written(set)});
+  EXPECT_EQ(answer.status, 0) << answer.out;
+  EXPECT_THAT(answer.out, ::testing::StartsWith("COMPLETES"));
+  EXPECT_THAT(answer.out, Not(HasSubstr("Time:")));
+  EXPECT_EQ(ddx({"predict", written(set), "--scale", "4,8", "--flat", "1GB/s,1us"}).status, 3);
+}
+
+TEST_F(SimChakra, PredictionsAreOfWholeSets) {
+  const auto predict = [this](const Set& set) {
+    return ddx({"predict", written(set), "--scale", "8,16", "--flat", "1GB/s,1us"});
+  };
+  EXPECT_EQ(predict(ring(8)).status, 0);
+  const Answer answer = predict(without(ring(8), 7));
+  EXPECT_EQ(answer.status, 3);
+  EXPECT_THAT(on_one_line(answer.err), HasSubstr("no file for rank 7, only for ranks 0-6"));
+}
+
+// Hand-solved; no collective takes part.
+TEST_F(SimChakra, CpuAndGpuRunBesideEachOther) {
+  const auto alone = [this](const std::string& nodes) { return predicted_ns(all(2, nodes)); };
+  EXPECT_EQ(alone(node(0, 4, micros(1000) + on_cpu()) + node(1, 4, micros(1000))), 1'000'000);
+  EXPECT_EQ(alone(node(0, 4, micros(1000) + on_cpu()) + node(1, 4, micros(1000) + on(0))), 2'000'000);
+  EXPECT_EQ(alone(node(0, 4, micros(1000)) + node(1, 4, micros(1000))), 2'000'000) << "one stream";
+  const auto stream = [](std::uint64_t number) { return attribute("stream", 9, number); };
+  EXPECT_EQ(alone(node(0, 4, micros(1000) + stream(7)) + node(1, 4, micros(1000) + stream(20))), 1'000'000);
+  // On the CPU 0 takes until 3 ms and 3 until 4, as 2 is done at 2 ms; 4 keeps stream 7 from 1 ms to 5.
+  EXPECT_EQ(alone(node(0, 4, micros(3000) + on_cpu()) + node(1, 4, micros(1000) + stream(7)) +
+                  node(2, 4, micros(1000) + stream(20) + on(1)) + node(3, 4, micros(1000) + on_cpu() + on(2)) +
+                  node(4, 4, micros(4000) + stream(7))),
+            5'000'000);
+}
+
+// A call of 2,000 bytes on two ranks takes 2 x (1 + 1) us by the ring.
+TEST_F(SimChakra, CallsRunBesideComputation) {
+  const std::string after = node(3, 4, micros(10) + on(1));
+  // 5 us, then the call beside 2 us more, then 10 us once the call is over.
+  EXPECT_EQ(predicted_ns(
+                all(2, node(0, 4, micros(5)) + collective(1, 0, 2000, on(0)) + node(2, 4, micros(2) + on(0)) + after)),
+            5'000 + 4'000 + 10'000);
+  EXPECT_EQ(predicted_ns(
+                all(2, node(0, 4, micros(5)) + collective(1, 0, 2000, on(0)) + node(2, 4, micros(9) + on(0)) + after)),
+            5'000 + 9'000 + 10'000);
+}
+
+}  // namespace
+}  // namespace ddx::cli
