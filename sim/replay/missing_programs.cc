@@ -107,7 +107,9 @@ std::string missing_programs(const Evidence& evidence) {
     return fmt::format("the file of rank {} could not be used ({}: {}), and what the others do hangs on it",
                        input->file_rank->value, input->path, input->note);
   }
-  std::string text = fmt::format("no file for {}, only for {}", missing.label(8), there.label(8));
+  const std::string& format = evidence.inputs[trace.ranks.front().input->value].format;
+  std::string text = fmt::format("no {} for {}, only for {}", format == "op-table" ? "row" : "file", missing.label(8),
+                                 there.label(8));
   const auto named = partners(trace, missing);
   if (named.empty()) return text;
   const auto& [rank, others] = *named.begin();

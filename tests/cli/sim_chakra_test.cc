@@ -213,6 +213,14 @@ TEST_F(SimChakra, PredictionsAreOfWholeSets) {
   EXPECT_THAT(on_one_line(answer.err), HasSubstr("no file for rank 7, only for ranks 0-6"));
 }
 
+TEST_F(SimChakra, TablesOfCallsLackRanksInTheSameWay) {
+  const std::string folder = written({});
+  std::ofstream(folder + "/calls.csv") << "rank,op,count\n0,all_reduce,8\n1,all_reduce,8\n3,all_reduce,8\n";
+  const Answer answer = ddx({"sim", folder});
+  EXPECT_EQ(answer.status, 3) << answer.out;
+  EXPECT_THAT(on_one_line(answer.out), HasSubstr("no row for rank 2, only for ranks 0,1,3"));
+}
+
 // Hand-solved; no collective takes part.
 TEST_F(SimChakra, CpuAndGpuRunBesideEachOther) {
   const auto alone = [this](const std::string& nodes) { return predicted_ns(all(2, nodes)); };
