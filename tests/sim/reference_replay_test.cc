@@ -295,7 +295,7 @@ TEST(ReferenceReplay, refuses_what_it_cannot_replay) {
   EXPECT_EQ(reason("world 2\n1 record snapshot\n1 barrier seq=3\n"),
             "rank 1 has a recorder's buffer, not its whole program");
   EXPECT_EQ(reason("world 2\n0 unknown f32 1 name=all_shuffle\n"),
-            "operation 'all_shuffle' is of no kind that can be replayed");
+            "rank 0: operation 'all_shuffle' is of no kind that can be replayed");
   EXPECT_EQ(reason("world 2\npg a = ? size=2\nall in a pos=1\nall barrier a\n"), "two ranks hold position 1 of a");
   Trace twice = trace_of("world 2\nall barrier\n");
   twice.ranks[1].rank = RankId(0);
