@@ -108,8 +108,8 @@ std::string missing_programs(const Evidence& evidence) {
                        input->file_rank->value, input->path, input->note);
   }
   const std::string& format = evidence.inputs[trace.ranks.front().input->value].format;
-  std::string text = fmt::format("no {} for {}, only for {}", format == "op-table" ? "row" : "file", missing.label(8),
-                                 there.label(8));
+  std::string text =
+      fmt::format("no {} for {}, only for {}", format == "op-table" ? "row" : "file", missing.label(8), there.label(8));
   const auto named = partners(trace, missing);
   if (named.empty()) return text;
   const auto& [rank, others] = *named.begin();
