@@ -38,6 +38,12 @@ std::vector<std::uint32_t> scale_of(const std::string& text) {
 // The cluster with as many nodes as so many ranks fill.
 std::unique_ptr<sim::CostModel> costs_on(sim::Cluster cluster, const sim::Algorithm* algorithm, std::uint32_t ranks) {
   cluster.nodes = std::max(1U, (ranks + cluster.ranks_per_node - 1) / cluster.ranks_per_node);
+  if (!cluster.flat && cluster.nodes > cluster.domain_nodes && cluster.network.bytes_per_second == 0) {
+    throw Error(
+        fmt::format("{} ranks need {} nodes, and {} says nothing of the network between nodes: expected 'network' "
+                    "in the cluster file. What one node does says nothing of several",
+                    ranks, cluster.nodes, cluster.name.empty() ? "the cluster" : cluster.name));
+  }
   return sim::cluster_costs(cluster, algorithm);
 }
 
@@ -63,6 +69,7 @@ void add_scale_options(CLI::App& app, ScaleOptions& options) {
       ->option_text("RATE,LATENCY");
   app.add_option("--algorithm", options.algorithm, "Take this algorithm for the collectives that it can carry out")
       ->option_text("NAME");
+  add_compute_options(app, options.compute);
   app.add_option("--batch", options.batch, "Samples that the recorded job takes in a step")->option_text("N");
   app.add_option("--plot", options.plot, "Draw it as well, into this SVG file")->option_text("FILE");
 }
@@ -85,8 +92,11 @@ Exit predict_scale(const ScaleOptions& options, const ReadOptions& read, const C
   scaling.strong = options.strong;
   scaling.roles = role_map(options.map);
   scaling.costs = [&](std::uint32_t ranks) { return costs_on(cluster, algorithm, ranks); };
+  std::vector<std::string> told;
+  scaling.compute_factor = compute_factor(options.compute, evidence.trace, cluster, told);
   const std::size_t recorded = evidence.trace.world_size.value_or(evidence.trace.ranks.size());
-  const ScalingView view{sim::predict_scaling(evidence.trace, scaling), options.strong, options.batch, recorded};
+  ScalingView view{sim::predict_scaling(evidence.trace, scaling), options.strong, options.batch, recorded};
+  view.table.assumed.insert(view.table.assumed.end(), told.begin(), told.end());
   if (!options.plot.empty()) write_plot(options.plot, view);
   write_output(common.format == "json" ? scaling_json(view) : scaling_text(view), common, console);
   return Exit::fine;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cli/commands/common_options.h"
+#include "cli/commands/compute_options.h"
 
 namespace ddx::cli {
 
@@ -18,6 +19,7 @@ struct ScaleOptions {
   std::string cluster;
   std::string flat;
   std::string algorithm;
+  ComputeOptions compute;
   std::optional<std::uint64_t> batch;  // of the recorded job
   std::string plot;                    // an SVG file
 };

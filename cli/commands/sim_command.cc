@@ -14,6 +14,7 @@
 #include "cli/commands/sim_options.h"
 #include "sim/cluster/cluster_file.h"
 #include "sim/cluster/describe.h"
+#include "sim/predict/basis.h"
 #include "sim/replay/missing_programs.h"
 #include "sim/replay/recorded_programs.h"
 #include "traces/formats/perfetto_writer.h"
@@ -105,11 +106,16 @@ void add_result(Simulation& simulation, const sim::ReplayResult& result, const s
   simulation.totals = rank_totals(snapshot, result, *simulation.predicted);
 }
 
-Exit sim(const Options& options, Console& console) {
+Exit sim(Options options, Console& console) {
   Evidence evidence = read_evidence(options.read, options.common, console);
   Simulation simulation;
+  const bool timed = !options.sim.cluster.empty() || !options.sim.flat.empty();
+  const std::vector<std::string> basis = timed ? sim::check_basis(evidence.trace) : sim::Assumptions{};
   simulation.assumed = prepare_programs(options.sim, evidence.trace);
-  const auto costs = cost_model(options.sim, evidence.trace);
+  simulation.assumed.insert(simulation.assumed.end(), basis.begin(), basis.end());
+  const auto cluster = cluster_of(options.sim, evidence.trace);
+  const auto costs = cost_model(options.sim, cluster);
+  options.sim.compute_scale *= compute_factor(options.sim.compute, evidence.trace, cluster, simulation.assumed);
   simulation.ranks = evidence.trace.ranks.size();
   ProgramRun run = run_programs(evidence, replay_options(options.sim, evidence.trace, costs.get()));
   if (!options.sim.timeline.empty()) {

@@ -50,6 +50,7 @@ void add_sim_options(CLI::App& app, SimOptions& options) {
   app.add_option("--detail", options.detail,
                  "steps: simulate collectives message by message, not by their closed forms")
       ->check(CLI::IsMember({"steps"}));
+  add_compute_options(app, options.compute);
   app.add_option("--compute-scale", options.compute_scale, "Computations take so many times as long as recorded")
       ->check(CLI::Range(0.0, 4000.0))
       ->option_text("X");
@@ -144,24 +145,24 @@ const sim::Algorithm* algorithm_named(const std::string& name) {
       fmt::format("--algorithm '{}': there is none of that name. Expected one of {}", name, fmt::join(names, ", ")));
 }
 
-std::unique_ptr<sim::CostModel> cost_model(const SimOptions& options, const Trace& trace) {
+std::optional<sim::Cluster> cluster_of(const SimOptions& options, const Trace& trace) {
   if (!options.flat.empty() && !options.cluster.empty())
     throw UsageError("--flat and --cluster are two networks: give one");
-  const sim::Algorithm* algorithm = algorithm_named(options.algorithm);
-  const bool steps = !options.detail.empty();
-  if (!options.flat.empty()) {
-    const sim::Cluster flat = network_of(options.flat, sim::flat);
-    return steps ? sim::step_costs(flat, algorithm) : sim::cluster_costs(flat, algorithm);
-  }
-  if (options.cluster.empty()) {
-    if (algorithm != nullptr || steps) {
-      throw UsageError("--algorithm and --detail need a network: --flat RATE,LATENCY or --cluster CLUSTER");
-    }
-    return nullptr;
-  }
+  if (!options.flat.empty()) return network_of(options.flat, sim::flat);
+  if (options.cluster.empty()) return std::nullopt;
   const sim::Cluster cluster = network_of(options.cluster, sim::read_cluster);
   if (!cluster.flat) check_places(cluster, trace);
-  return steps ? sim::step_costs(cluster, algorithm) : sim::cluster_costs(cluster, algorithm);
+  return cluster;
+}
+
+std::unique_ptr<sim::CostModel> cost_model(const SimOptions& options, const std::optional<sim::Cluster>& cluster) {
+  const sim::Algorithm* algorithm = algorithm_named(options.algorithm);
+  const bool steps = !options.detail.empty();
+  if (cluster) return steps ? sim::step_costs(*cluster, algorithm) : sim::cluster_costs(*cluster, algorithm);
+  if (algorithm != nullptr || steps) {
+    throw UsageError("--algorithm and --detail need a network: --flat RATE,LATENCY or --cluster CLUSTER");
+  }
+  return nullptr;
 }
 
 namespace {
@@ -195,6 +196,11 @@ sim::ReplayOptions replay_options(const SimOptions& options, const Trace& trace,
   replay.timing.noise_ppm = static_cast<std::uint32_t>(std::lround(options.noise * kMillion / 100));
   replay.timing.seed = options.seed;
   if (options.compute_scale == 1 && options.slow.empty()) return replay;
+  if (options.compute_scale > 4000) {
+    throw UsageError(
+        fmt::format("computations would take {:.3g} times as long as recorded; expected at most 4,000 times",
+                    options.compute_scale));
+  }
   const auto whole = static_cast<std::uint32_t>(std::lround(options.compute_scale * kMillion));
   replay.timing.compute_ppm.assign(trace.ranks.size(), whole);
   for (const std::string& text : options.slow) {

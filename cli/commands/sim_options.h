@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/commands/compute_options.h"
 #include "sim/collectives/algorithm.h"
 #include "sim/replay/injection.h"
 #include "sim/replay/reference_replay.h"
@@ -27,6 +28,7 @@ struct SimOptions {
   std::string flat;       // "50GB/s,1us"
   std::string algorithm;  // "ring"
   std::string detail;     // "steps"
+  ComputeOptions compute;
   double compute_scale = 1;
   std::vector<std::string> slow;  // "3=1.5"
   double noise = 0;               // of computations, in percent
@@ -43,8 +45,10 @@ sim::Injection injection(const std::string& text);
 
 // Null for no name. Throws UsageError with the names that there are.
 const sim::Algorithm* algorithm_named(const std::string& name);
-// What prices the operations of `trace`; null where no network was asked for. Throws UsageError, Error.
-std::unique_ptr<sim::CostModel> cost_model(const SimOptions& options, const Trace& trace);
+// The network that was asked for, with places for all ranks of `trace`. Throws UsageError.
+std::optional<sim::Cluster> cluster_of(const SimOptions& options, const Trace& trace);
+// What prices operations on it; null where there is none. Throws UsageError, Error.
+std::unique_ptr<sim::CostModel> cost_model(const SimOptions& options, const std::optional<sim::Cluster>& cluster);
 sim::ReplayOptions replay_options(const SimOptions& options, const Trace& trace, const sim::CostModel* costs);
 
 }  // namespace ddx::cli

@@ -1,8 +1,11 @@
 #include "sim/calibrate/nccl_fit.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
+#include "base/error.h"
 #include "sim/calibrate/least_squares.h"
 
 namespace ddx::sim {
@@ -12,6 +15,7 @@ constexpr std::uint64_t kMebi = 1U << 20;
 constexpr double kSmallWeight = .5;  // of points below 1 MiB
 constexpr double kFullRows = 12;     // of a run: more of them share this weight
 constexpr double kLargeError = .15;  // from where on an error counts less than its square
+constexpr double kTolerance = 1.08;  // of measured over stated rates
 constexpr double kHold = .1;         // of what is known, against one point
 
 // Grows as x near 0 and as the root of x far away, so that its square is the soft L1 loss.
@@ -27,6 +31,15 @@ NcclTimes times_at(const std::vector<double>& logs) {
   return times_of(constants);
 }
 
+// What is faster than the links are measures something else, or the run states its hardware wrong.
+void check_plausible(const CollectiveRun& run, std::size_t row, const MeasuredCall& measured) {
+  if (measured.micros * kTolerance >= measured.call.bound) return;
+  throw Error(run.id, {},
+              fmt::format("row {}: {} bytes in {:.4g} us, and the links that the run states need {:.4g} us at least: "
+                          "not to be fitted",
+                          row, measured.call.work.bytes, measured.micros, measured.call.bound));
+}
+
 }  // namespace
 
 std::vector<MeasuredCall> calls_of(const CollectiveRun& run, const std::vector<std::optional<double>>& measured) {
@@ -38,6 +51,7 @@ std::vector<MeasuredCall> calls_of(const CollectiveRun& run, const std::vector<s
     work.bytes = *run.bytes[i];
     const double weight = work.bytes < kMebi ? kSmallWeight : 1;
     calls.push_back({nccl_call(run.cluster, run.placement, work, run.forced), *measured[i], weight});
+    check_plausible(run, i, calls.back());
   }
   const double rows = static_cast<double>(calls.size());
   for (MeasuredCall& call : calls) call.weight *= std::sqrt(std::min(rows, kFullRows) / rows);

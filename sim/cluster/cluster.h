@@ -33,7 +33,11 @@ enum class Fabric : std::uint8_t { infiniband, roce, efa1, efa, tcpx, tcpxo, tcp
 struct Gpu {
   std::string name;  // "H100"; empty: none
   GpuArch arch = GpuArch::none;
-  std::optional<double> bf16_flops;  // dense peak, a second
+  // Dense peaks, in operations a second; of GPUs without bf16 that of fp16.
+  std::optional<double> bf16_flops;
+  std::optional<double> fp8_flops;
+  std::optional<double> tf32_flops;
+  std::optional<double> fp32_flops;  // without matrix units
   std::optional<double> memory_bytes_per_second;
   bool operator==(const Gpu&) const = default;
 };

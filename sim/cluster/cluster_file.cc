@@ -152,7 +152,11 @@ void read_gpu(Section& top, Cluster& cluster) {
   Gpu read;
   gpu.read("name", read.name);
   gpu.read_name("arch", read.arch, gpu_arch_from, gpu_arch_names());
-  gpu.read_as("bf16", read.bf16_flops, [](const std::string& text) { return parse_flops(text); });
+  const auto flops = [](const std::string& text) { return parse_flops(text); };
+  gpu.read_as("bf16", read.bf16_flops, flops);
+  gpu.read_as("fp8", read.fp8_flops, flops);
+  gpu.read_as("tf32", read.tf32_flops, flops);
+  gpu.read_as("fp32", read.fp32_flops, flops);
   gpu.read_as("memory", read.memory_bytes_per_second,
               [](const std::string& text) { return static_cast<double>(parse_rate(text)); });
   gpu.refuse_unknown();
@@ -220,6 +224,24 @@ void check_whole(const Section& top, const Cluster& cluster) {
   const bool reduces = cluster.gpu.arch == GpuArch::hopper || cluster.gpu.arch == GpuArch::blackwell;
   if (cluster.nvls && !(reduces && cluster.wiring == Wiring::switched)) {
     top.fail("local.nvls", "true, but only the NVSwitch of Hopper and Blackwell GPUs reduces");
+  }
+}
+
+// Rates above what the stated hardware has are mistakes: both directions counted, bytes for bits, all NICs as one.
+void check_rates(const Section& top, const Cluster& cluster) {
+  const GpuModel* model = find_gpu_model(cluster.gpu.name);
+  const std::uint64_t local = cluster.local.bytes_per_second;
+  if (model != nullptr && static_cast<double>(local) > model->local_gbps * 1e9) {
+    top.fail("local.rate", fmt::format("{}, more than the {}GB/s that the links of a {} carry in one direction",
+                                       format_rate(local), model->local_gbps, model->name));
+  }
+  const std::uint64_t fastest = fastest_nic(cluster.fabric);
+  if (cluster.network.bytes_per_second > fastest) {
+    top.fail(
+        "network.rate",
+        fmt::format("{}, more than the {} of the fastest NIC of {}: expected the rate of one NIC in one direction, "
+                    "and their number as nics_per_node",
+                    format_rate(cluster.network.bytes_per_second), format_rate(fastest), name_of(cluster.fabric)));
   }
 }
 
@@ -321,6 +343,7 @@ Cluster parse_cluster(std::string_view json, const std::string& name) {
   read_network(top, cluster);
   top.refuse_unknown();
   check_whole(top, cluster);
+  if (!cluster.flat) check_rates(top, cluster);
   return cluster;
 }
 

@@ -50,6 +50,9 @@ std::string network_line(const Cluster& cluster) {
 Json gpu_json(const Gpu& gpu) {
   Json json{{"name", gpu.name}, {"arch", name_of(gpu.arch)}};
   if (gpu.bf16_flops) json["bf16"] = format_flops(*gpu.bf16_flops);
+  if (gpu.fp8_flops) json["fp8"] = format_flops(*gpu.fp8_flops);
+  if (gpu.tf32_flops) json["tf32"] = format_flops(*gpu.tf32_flops);
+  if (gpu.fp32_flops) json["fp32"] = format_flops(*gpu.fp32_flops);
   if (gpu.memory_bytes_per_second) {
     json["memory"] = format_rate(static_cast<std::uint64_t>(*gpu.memory_bytes_per_second));
   }

@@ -18,6 +18,10 @@ struct GpuModel {
   Wiring wiring = Wiring::switched;
   bool nvls = false;
   double nic_gbps = 0;  // GB/s, one NIC a GPU: what its reference node is sold with
+  // Dense peaks besides; 0: has none, or none is known.
+  double fp8_tflops = 0;
+  double tf32_tflops = 0;
+  double fp32_tflops = 0;
 };
 
 std::span<const GpuModel> gpu_models();
@@ -31,5 +35,8 @@ Gpu gpu_of(const GpuModel& model);
 // One way from GPU memory to GPU memory over such a link.
 Picos local_latency(Wiring wiring);
 Picos network_latency(Fabric fabric);
+
+// The most that one NIC of that kind carries in one direction, bytes a second.
+std::uint64_t fastest_nic(Fabric fabric);
 
 }  // namespace ddx::sim

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "sim/predict/basis.h"
 #include "sim/replay/missing_programs.h"
 #include "sim/replay/recorded_programs.h"
 
@@ -13,23 +14,7 @@ namespace ddx::sim {
 namespace {
 
 constexpr double kMillion = 1e6;
-
-void check(const Trace& trace) {
-  if (trace.ranks.empty()) throw Error("there is no rank in the trace: nothing to predict from");
-  const bool any = std::any_of(trace.ranks.begin(), trace.ranks.end(),
-                               [&](const RankRecord& record) { return trace.program(record).size() > 0; });
-  if (!any) throw Error("the trace holds no operation: nothing to predict from");
-  for (const Signature& signature : trace.signatures()) {
-    if (signature.compute_time && *signature.compute_time < 0) {
-      throw Error(fmt::format("a computation of {} ns: no time is less than nothing", *signature.compute_time));
-    }
-  }
-}
-
-bool computes(const Trace& trace) {
-  return std::any_of(trace.signatures().begin(), trace.signatures().end(),
-                     [](const Signature& s) { return s.kind == OpKind::compute && s.compute_time.value_or(0) > 0; });
-}
+constexpr double kMostFactor = 4000;  // of a computation's length
 
 ScalingRow row_of(const ReplayResult& result, std::uint32_t ranks) {
   ScalingRow row;
@@ -51,13 +36,16 @@ ScalingRow row_of(const ReplayResult& result, std::uint32_t ranks) {
 ScalingRow predict(const Trace& whole, std::uint32_t ranks, const ScalingOptions& options, ScalingTable& table) {
   Trace laid = whole;
   const auto recorded = static_cast<std::uint32_t>(whole.ranks.size());
-  for (std::string& sentence : replicate(laid, ranks, options.roles)) table.assumed.push_back(std::move(sentence));
+  const Batch batch = options.strong ? Batch::fixed : Batch::grows;
+  for (std::string& sentence : replicate(laid, ranks, options.roles, batch))
+    table.assumed.push_back(std::move(sentence));
   const auto costs = options.costs(ranks);
   ReplayOptions replay_options;
   replay_options.keep_ops = 0;
   replay_options.timing.costs = costs.get();
-  if (options.strong) {
-    const double part = static_cast<double>(recorded) / ranks;
+  if (options.strong || options.compute_factor != 1) {
+    const double part = options.compute_factor * (options.strong ? static_cast<double>(recorded) / ranks : 1);
+    if (part > kMostFactor) throw Error(fmt::format("computations would take {:.3g} times as long as recorded", part));
     replay_options.timing.compute_ppm.assign(ranks, static_cast<std::uint32_t>(std::lround(part * kMillion)));
   }
   const ReplayResult result = replay(laid, replay_options);
@@ -72,7 +60,7 @@ ScalingRow predict(const Trace& whole, std::uint32_t ranks, const ScalingOptions
 }  // namespace
 
 ScalingTable predict_scaling(const Trace& trace, const ScalingOptions& options) {
-  check(trace);
+  const Assumptions basis = check_basis(trace);
   ScalingTable table;
   Trace whole = trace;
   Assumptions assumed = take_recorded(whole);
@@ -90,11 +78,10 @@ ScalingTable predict_scaling(const Trace& trace, const ScalingOptions& options) 
     row.efficiency = row.speedup / larger;
     table.rows.push_back(row);
   }
-  if (!computes(trace))
-    table.assumed.emplace_back("the trace holds no computation: this is the time of its calls alone");
+  table.assumed.insert(table.assumed.end(), basis.begin(), basis.end());
   table.assumed.emplace_back(options.strong
                                  ? "the batch stays as it is: computations shrink with each rank's part of it, and "
-                                   "what is sent does not"
+                                   "gradients and parameters do not"
                                  : "each rank computes what it was recorded to: the batch grows with the ranks");
   return table;
 }

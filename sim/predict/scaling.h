@@ -19,6 +19,7 @@ struct ScalingOptions {
   // The whole batch stays as it is: each rank computes the part of it that is left for it. Else each rank computes what
   // it was recorded to.
   bool strong = false;
+  double compute_factor = 1;  // a computation's time over that in the trace
   RoleMap roles;
   // Costs on so many ranks. Throws Error where there is no such cluster.
   std::function<std::unique_ptr<CostModel>(std::uint32_t ranks)> costs;

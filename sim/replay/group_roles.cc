@@ -51,12 +51,13 @@ std::optional<GroupRole> role_of(const Trace& trace, const Communicator& communi
   for (const auto& [wanted, role] : roles.by_name) {
     if (is_named(name, wanted) || (!description.empty() && is_named(description, wanted))) return role;
   }
-  if (trace.world_size && communicator.members.size() == *trace.world_size) return GroupRole::data;
+  // Also of groups that hold all ranks: a job may be all tensor parallel.
   for (const std::string_view text : {description, name}) {
     const auto words = words_of(text);
     if (has_any(words, kDataWords)) return GroupRole::data;
     if (has_any(words, kModelWords)) return GroupRole::model;
   }
+  if (trace.world_size && communicator.members.size() == *trace.world_size) return GroupRole::data;
   return std::nullopt;
 }
 

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 #include <utility>
 
@@ -13,8 +14,8 @@ namespace {
 
 class Replicator {
  public:
-  Replicator(Trace& trace, std::uint32_t world_size, const RoleMap& roles)
-      : trace_(trace), roles_(roles), world_(world_size) {}
+  Replicator(Trace& trace, std::uint32_t world_size, const RoleMap& roles, Batch batch)
+      : trace_(trace), roles_(roles), batch_(batch), world_(world_size) {}
   Assumptions run();
 
  private:
@@ -22,12 +23,14 @@ class Replicator {
   void find_roles();
   CommId replica(CommId comm, std::uint32_t j);
   ProgramId grown(const RankRecord& record);
+  void shrink(Op& op, const std::vector<GroupRole>& slots);
   bool grow(Op& op, const std::vector<GroupRole>& slots);
   RankRecord copy_of(const RankRecord& record, std::uint32_t j, ProgramId program);
   Assumptions told() const;
 
   Trace& trace_;
   const RoleMap& roles_;
+  Batch batch_;
   std::uint32_t world_;
   std::uint32_t recorded_ = 0;  // ranks of one replica
   std::uint32_t factor_ = 1;
@@ -38,6 +41,7 @@ class Replicator {
   // By new program: peer slots of sends and receives in data groups, as they were, and the group's slot.
   std::map<ProgramId, std::set<std::pair<std::uint32_t, std::uint16_t>>> shifted_;
   bool parts_shrink_ = false;
+  bool activations_shrink_ = false;
 };
 
 void Replicator::check() {
@@ -95,6 +99,31 @@ CommId Replicator::replica(CommId comm, std::uint32_t j) {
   return copies[at] = trace_.intern(std::move(made));
 }
 
+// With a fixed batch: activations of a rank's part of it.
+void Replicator::shrink(Op& op, const std::vector<GroupRole>& slots) {
+  if (batch_ == Batch::grows || !op.comm_slot) return;
+  Signature part = trace_.signature(op.signature);
+  if (slots[*op.comm_slot] == GroupRole::data && !is_p2p(part.kind)) return;
+  const auto divide = [&](std::uint64_t count) { return count / factor_ + (count % factor_ != 0 ? 1 : 0); };
+  const auto share = [&](std::optional<std::uint64_t>& count, std::vector<std::uint64_t>& splits) {
+    if (count) count = divide(*count);
+    if (splits.empty()) return;
+    // Each by itself, so that what one sends is what the other expects.
+    for (std::uint64_t& split : splits) split = divide(split);
+    count = std::accumulate(splits.begin(), splits.end(), std::uint64_t{0});
+  };
+  const std::optional<std::uint64_t> in = part.count_in, out = part.count_out;
+  share(part.count_in, part.split_in);
+  share(part.count_out, part.split_out);
+  // The total of what is gathered or scattered is that of its parts, which are rounded.
+  if (in && out && *in > 0 && *out > 0 && *out % *in == 0 && *out > *in) part.count_out = *part.count_in * (*out / *in);
+  if (in && out && *in > 0 && *out > 0 && *in % *out == 0 && *in > *out) part.count_in = *part.count_out * (*in / *out);
+  part.shape_in.clear();
+  part.shape_out.clear();
+  op.signature = trace_.intern(std::move(part));
+  activations_shrink_ = true;
+}
+
 // True: its peer is now named by a slot that is shifted with the replica.
 bool Replicator::grow(Op& op, const std::vector<GroupRole>& slots) {
   if (!op.comm_slot || slots[*op.comm_slot] == GroupRole::model) return false;
@@ -137,6 +166,7 @@ ProgramId Replicator::grown(const RankRecord& record) {
   for (std::size_t row = 0; row < rows; ++row) {
     Op op = trace_.program(record).at(OpId(row));
     const auto peer = trace_.signature(op.signature).peer_slot;
+    shrink(op, slots);
     if (grow(op, slots) && peer) shifted.emplace(*peer, *op.comm_slot);
     made.append(op);
   }
@@ -185,6 +215,12 @@ Assumptions Replicator::told() const {
     said.emplace_back(
         "what a growing group gathers or scatters stays as large in all, so that each rank's part shrinks");
   }
+  if (activations_shrink_) {
+    said.push_back(
+        fmt::format("what groups of one replica carry, and sends and receives, are activations: each is {} times "
+                    "smaller, as each rank's part of the batch is",
+                    factor_));
+  }
   return said;
 }
 
@@ -205,8 +241,8 @@ Assumptions Replicator::run() {
 
 }  // namespace
 
-Assumptions replicate(Trace& trace, std::uint32_t world_size, const RoleMap& roles) {
-  return Replicator(trace, world_size, roles).run();
+Assumptions replicate(Trace& trace, std::uint32_t world_size, const RoleMap& roles, Batch batch) {
+  return Replicator(trace, world_size, roles, batch).run();
 }
 
 }  // namespace ddx::sim

@@ -34,10 +34,15 @@ Assumptions lift(Trace& trace);
 // Groups of role `data` hold all replicas' members, in that order; those of role `model` stay within a replica. What a
 // data group gathers or scatters in all stays as it is, so that each member's part shrinks. Throws Error where
 // world_size is no multiple of W or the trace is not whole (lift it first).
-Assumptions replicate(Trace& trace, std::uint32_t world_size, const RoleMap& roles);
+//
+// `Batch::fixed`: the replicas share the batch of the recorded job, so that each rank has activations of its part of it
+// only: what model groups carry, and all sends and receives, shrink by the number of replicas (counts rounded up).
+// Gradients and parameters, which data groups carry, do not.
+enum class Batch : std::uint8_t { grows, fixed };
+Assumptions replicate(Trace& trace, std::uint32_t world_size, const RoleMap& roles, Batch batch = Batch::grows);
 
-// By what its name or description says ("dp", "fsdp", "tensor", "EXPERT_MODEL_PARALLEL_GROUP", ...), and by size: the
-// world is data. nullopt: neither tells.
+// By what its name or description says ("dp", "fsdp", "tensor", "EXPERT_MODEL_PARALLEL_GROUP", ...), and
+// where that tells nothing by size: the world is data. nullopt: neither tells.
 std::optional<GroupRole> role_of(const Trace& trace, const Communicator& communicator, const RoleMap& roles);
 
 }  // namespace ddx::sim

@@ -249,6 +249,7 @@ RankRecord& Profile::finish() {
   RankRecord& record = builder_.finish(rank);
   record.backend = printable(profile_.backend, kMostName);
   record.library_version = printable(profile_.library_version, kMostName);
+  record.device = profile_.device;
   record.head_lost = record.tail_lost = true;  // a window of the run
   record.stream_ordered = is_stream_ordered(record.backend);
   if (!profile_.kernels.empty()) record.timing = true;

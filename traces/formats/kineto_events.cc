@@ -22,7 +22,20 @@ constexpr std::size_t kMostName = 255;
 constexpr std::size_t kMostGroups = 65'534;
 
 // Where in the file the parser is: one for each open object or list.
-enum class Where : std::uint8_t { skipped, top, events, event, args, args_list, info, groups, group, group_ranks };
+enum class Where : std::uint8_t {
+  skipped,
+  top,
+  events,
+  event,
+  args,
+  args_list,
+  info,
+  groups,
+  group,
+  group_ranks,
+  devices,
+  device
+};
 
 bool is_communication(std::string_view kernel) {
   return contains(kernel, "nccl") || contains(kernel, "NCCL") || contains(kernel, "rccl");
@@ -77,6 +90,7 @@ class Events {
   void event_number(std::optional<std::int64_t> number, const std::string& text);
   void argument(std::int64_t number);
   void argument_text(std::string& text);
+  void device_name(const std::string& text);
   void finish_event();
   void finish_kernel();
   bool has_room();
@@ -87,6 +101,7 @@ class Events {
   std::string key_;   // of the innermost object
   std::string list_;  // a list of arguments as text
   std::string list_key_;
+  bool several_devices_ = false;
 
   // The event that is being read.
   std::string name_, category_;
@@ -115,6 +130,7 @@ Where Events::object_below() {
       group_name_.clear();
       group_ = {};
       return Where::group;
+    case Where::devices: return Where::device;
     default: return Where::skipped;
   }
 }
@@ -122,7 +138,9 @@ Where Events::object_below() {
 Where Events::list_below() {
   if (path_.empty()) return Where::events;  // a bare list of events
   switch (at()) {
-    case Where::top: return key_ == "traceEvents" ? Where::events : Where::skipped;
+    case Where::top:
+      if (key_ == "deviceProperties") return Where::devices;
+      return key_ == "traceEvents" ? Where::events : Where::skipped;
     case Where::info: return key_ == "pg_config" ? Where::groups : Where::skipped;
     case Where::group: return key_ == "ranks" ? Where::group_ranks : Where::skipped;
     case Where::args:
@@ -226,6 +244,9 @@ bool Events::string(std::string& text) {
       if (key_ == "backend") profile.backend.swap(text);
       if (key_ == "nccl_version") profile.library_version.swap(text);
       break;
+    case Where::device:
+      if (key_ == "name") device_name(text);
+      break;
     case Where::group:
       if (key_ == "pg_name") group_name_.swap(text);
       if (key_ == "pg_desc") group_.description.swap(text);
@@ -239,6 +260,13 @@ bool Events::string(std::string& text) {
     default: break;
   }
   return true;
+}
+
+// Which of several models a rank had is not said.
+void Events::device_name(const std::string& text) {
+  if (!several_devices_ && profile.device.empty()) profile.device = printable(text, kMostName);
+  several_devices_ = several_devices_ || profile.device != printable(text, kMostName);
+  if (several_devices_) profile.device.clear();
 }
 
 bool Events::has_room() {

@@ -53,6 +53,7 @@ struct KinetoProfile {
   std::map<std::string, KinetoGroup, std::less<>> groups;  // of distributedInfo
   std::optional<std::int64_t> rank, world_size, base_time;
   std::string backend, library_version;
+  std::string device;  // the model of the GPUs, where all of the node are of one
   std::uint64_t events = 0;
   std::uint64_t bad_events = 0;            // without a usable time
   std::uint64_t left_out = 0;              // beyond the limit

@@ -466,7 +466,7 @@ void Builder::add_records(const Binding& binding, RankInterval ranks) {
   std::uint64_t each = binding.comms.size() + (binding.peers.size() + 1) / 2;
   if (binding.record) {
     const RankRecord& record = file_.records[*binding.record];
-    each += (record.host.size() + record.backend.size() + record.library_version.size()) / 8;
+    each += (record.host.size() + record.backend.size() + record.library_version.size() + record.device.size()) / 8;
   }
   budget_.take((std::uint64_t{ranks.last} - ranks.first + 1) * each, {place_.path, 0});
   for (std::uint32_t rank = ranks.first; rank <= ranks.last; ++rank) add_record(binding, rank);

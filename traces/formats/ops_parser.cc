@@ -288,6 +288,8 @@ void Parser::record_word(const OpsWord& word, RankRecord& record) {
     record.backend = value;
   } else if (key == "library") {
     record.library_version = value;
+  } else if (key == "device") {
+    record.device = value;
   } else {
     fail(fmt::format("expected a property of a record, not '{}'", word.text.substr(0, 80)));
   }

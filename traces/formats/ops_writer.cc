@@ -129,7 +129,7 @@ std::string Writer::class_key(const RankRecord& r) const {
     const bool follows = position < members.size() && members[position] == *r.rank;
     add(follows ? 0 : std::uint64_t{position} + 1);
   }
-  for (const std::string* text : {&r.host, &r.backend, &r.library_version}) key += *text + '\n';
+  for (const std::string* text : {&r.host, &r.backend, &r.library_version, &r.device}) key += *text + '\n';
   return key;
 }
 
@@ -237,6 +237,7 @@ void Writer::record_line(const RankRecord& record) {
   if (record.attempt) text += fmt::format(" attempt={}", *record.attempt);
   if (!record.backend.empty()) text += " backend=" + ops_quoted(record.backend);
   if (!record.library_version.empty()) text += " library=" + ops_quoted(record.library_version);
+  if (!record.device.empty()) text += " device=" + ops_quoted(record.device);
   if (!text.empty()) line(ranks_ + " record" + text);
 }
 

@@ -168,6 +168,7 @@ struct RankRecord {
   std::optional<std::uint32_t> attempt;
   std::string backend;          // "nccl" "gloo" ...; empty: unknown
   std::string library_version;  // of the communication library, as recorded
+  std::string device;           // the GPU's model, as recorded: "NVIDIA A100-SXM4-80GB"
   bool head_lost = false;       // a ring: entries before the first row are gone (unknown, not missing)
   bool tail_lost = false;       // the file was cut: rows behind the last one are unknown
   bool snapshot = false;        // states are those of the moment of the dump (a recorder), not a whole program

@@ -29,7 +29,8 @@ std::string error_of(const std::string& json) {
 TEST(ClusterFile, SaysEverything) {
   const Cluster cluster = parse_cluster(R"({
     "name": "ours", "nodes": 64, "ranks_per_node": 4, "library": "nccl",
-    "gpu": {"name": "X1", "arch": "hopper", "bf16": "500TFLOP/s", "memory": "2TB/s"},
+    "gpu": {"name": "X1", "arch": "hopper", "bf16": "500TFLOP/s", "fp8": "1PFLOP/s", "tf32": "250TFLOP/s",
+            "fp32": "30TFLOP/s", "memory": "2TB/s"},
     "local": {"rate": "200GB/s", "latency": "700ns", "wiring": "switched", "nvls": true, "domain_nodes": 2},
     "network": {"fabric": "roce", "rate": "200Gb/s", "latency": "3us", "nics_per_node": 2, "rails": false, "sharp": true,
                 "nodes_per_leaf": 16, "oversubscription": 2.5, "spine_latency": "500ns"}})",
@@ -40,6 +41,9 @@ TEST(ClusterFile, SaysEverything) {
   EXPECT_EQ(cluster.gpu.name, "X1");
   EXPECT_EQ(cluster.gpu.arch, GpuArch::hopper);
   EXPECT_EQ(cluster.gpu.bf16_flops, 500e12);
+  EXPECT_EQ(cluster.gpu.fp8_flops, 1e15);
+  EXPECT_EQ(cluster.gpu.tf32_flops, 250e12);
+  EXPECT_EQ(cluster.gpu.fp32_flops, 30e12);
   EXPECT_EQ(cluster.gpu.memory_bytes_per_second, 2e12);
   EXPECT_EQ(cluster.local, (LinkSpec{200'000'000'000, 700'000}));
   EXPECT_TRUE(cluster.nvls);
@@ -109,6 +113,22 @@ TEST(ClusterFile, ContradictionsAreNamed) {
               HasSubstr("'network.nodes_per_leaf'"));
   EXPECT_THAT(error_of(R"({"preset": "dgx-h100", "network": {"nodes_per_leaf": 4, "oversubscription": 0.5}})"),
               HasSubstr("'network.oversubscription'"));
+}
+
+// As vendors print them, with both directions; with bytes for bits; with all NICs of a node as one.
+TEST(ClusterFile, RatesAboveTheStatedHardwareAreRefused) {
+  EXPECT_THAT(error_of(R"({"preset": "dgx-h100", "local": {"rate": "900GB/s"}})"),
+              AllOf(HasSubstr("'local.rate'"), HasSubstr("900GB/s"), HasSubstr("450GB/s")));
+  EXPECT_THAT(error_of(R"({"gpu": {"name": "NVIDIA A100-SXM4-80GB", "arch": "ampere"}, "ranks_per_node": 8,
+                           "local": {"rate": "301GB/s"}})"),
+              AllOf(HasSubstr("'local.rate'"), HasSubstr("A100")));
+  EXPECT_THAT(error_of(R"({"preset": "dgx-h100", "network": {"rate": "400GB/s"}})"),
+              AllOf(HasSubstr("'network.rate'"), HasSubstr("100GB/s"), HasSubstr("nics_per_node")));
+  EXPECT_THAT(error_of(R"({"preset": "dgx-a100", "network": {"fabric": "efa1", "rate": "200Gb/s"}})"),
+              AllOf(HasSubstr("'network.rate'"), HasSubstr("efa1")));
+  EXPECT_EQ(error_of(R"({"preset": "dgx-h100", "local": {"rate": "450GB/s"}, "network": {"rate": "800Gb/s"}})"), "");
+  EXPECT_EQ(error_of(R"({"gpu": {"name": "own", "arch": "hopper"}, "ranks_per_node": 8, "local": {"rate": "2TB/s"}})"),
+            "");
 }
 
 TEST(Presets, AreAllRead) {
