@@ -1,5 +1,4 @@
-// The steps of an algorithm as events on the links of a network: every message, in integers, the same bytes out on
-// every machine. Messages that meet on a link share it max-min fairly.
+// One call, step by step, that has a network for itself (step_network.h).
 #pragma once
 
 #include <span>

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <queue>
 #include <random>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "base/hash.h"
+#include "sim/collectives/step_network.h"
 #include "sim/network/flow_set.h"
 #include "sim/replay/agreement.h"
 #include "sim/replay/folding.h"
@@ -117,11 +119,13 @@ class ReplayEngine {
     bool unlike = false;        // not all of one signature, or with split lists
     bool done = false;
     Picos latest = 0;  // arrival
+    std::uint32_t step_call = kNoOp;
     void clear() {
       arrived.clear();
       members = 0;
       mixed = unlike = done = false;
       latest = 0;
+      step_call = kNoOp;
     }
   };
   struct CommState {
@@ -151,6 +155,14 @@ class ReplayEngine {
     std::uint32_t at = 0;      // class of communicators, or of channels
     std::uint64_t number = 0;  // sequence number, or order
     const Cost* cost = nullptr;
+  };
+  // A collective or a transfer on the StepNetwork.
+  struct StepCall {
+    bool pair = false;
+    std::uint32_t at = 0;  // as in Transit
+    std::uint64_t number = 0;
+    std::uint32_t left = 0;    // members that have not ended
+    std::vector<OpRef> calls;  // by position; not of a pair
   };
   struct Departure {
     Picos time;
@@ -209,7 +221,15 @@ class ReplayEngine {
   std::uint64_t heaviest_split(const Instance& instance, std::uint64_t even) const;
   std::optional<Cost> transfer_cost(OpRef send) const;
 
-  void complete_by_steps(std::uint32_t comm, std::uint32_t seq);
+  // Step by step, in replay_steps.cc.
+  bool by_steps() const { return timed() && steps_ != nullptr; }
+  void set_up_steps();
+  void arrive_by_steps(OpRef call, std::uint32_t comm, Instance& instance);
+  void send_by_steps(const Met& met);
+  StepCall* begin_steps(const std::optional<StepWork>& work, std::optional<std::uint64_t> alike, OpRef call,
+                        std::uint32_t& id);
+  bool advance_steps();
+  void end_by_steps(StepCall& step_call, const StepNetwork::End& end);
 
   // What is under way on shared links, in replay_network.cc.
   bool shares() const { return timed() && folding_.resources > 0; }
@@ -302,8 +322,10 @@ class ReplayEngine {
   std::vector<OpRef> held_;
   std::unordered_map<std::uint64_t, Cost, KeyedHash> costs_;  // of a class of communicators or channels, and signature
   std::map<std::tuple<std::uint32_t, OpKind, std::uint64_t, DataType, RedOp>, Cost> unlike_costs_;  // by communicator
-  // By steps: of calls to which all came at one time, how long after it each member is done.
-  std::unordered_map<std::uint64_t, std::vector<Picos>, KeyedHash> step_times_;
+  std::unique_ptr<StepNetwork> steps_;                        // absent: closed forms
+  std::uint32_t step_ranks_ = 0;                              // that its network has
+  std::vector<StepCall> step_calls_;                          // by id
+  std::vector<StepNetwork::End> step_ends_;
   std::vector<Transit> transits_;  // under way; entries of free_transits_ are not
   std::vector<std::uint32_t> free_transits_;
   std::priority_queue<Departure, std::vector<Departure>, std::greater<>> departures_;

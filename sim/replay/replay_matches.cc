@@ -44,6 +44,7 @@ void ReplayEngine::arrive(std::uint32_t id, std::uint32_t at) {
   instance.arrived.push_back(call);
   instance.members += folding_.weight[row];
   instance.latest = std::max(instance.latest, start_of(call));
+  if (by_steps()) return arrive_by_steps(call, folding_.comm[row], instance);
   if (instance.members == state.size) meet(folding_.comm[row], op.seq, instance);
 }
 
@@ -53,7 +54,6 @@ void ReplayEngine::meet(std::uint32_t comm, std::uint32_t seq, Instance& instanc
   if (!agrees) note_mismatch(comm, seq, false, instance.arrived);
   if (!agrees && options_.mismatch_blocks) return;
   if (!timed()) return complete_instance(comm, seq, 0);
-  if (options_.timing.costs->by_steps()) return complete_by_steps(comm, seq);
   const Cost& cost = cost_of(instance);
   if (!shares()) return complete_instance(comm, seq, later(instance.latest, cost.price.total()));
   send_off({false, comm, seq, &cost}, instance.latest);
@@ -147,6 +147,7 @@ void ReplayEngine::finish_pair(const Met& met) {
   const Pair& pair = channels_[met.channel].pairs.at(met.order);
   if (!timed()) return complete_pair(met, 0, 0);
   const Picos sent = start_of(pair.send), both = std::max(sent, start_of(pair.recv));
+  if (by_steps() && !is_eager(pair.send)) return send_by_steps(met);
   const Cost& cost = cost_of(pair.send);
   if (is_eager(pair.send)) {
     // What was sent early has arrived, or is under way. It is not held up by others: nobody knew of it.

@@ -44,6 +44,7 @@ void ReplayEngine::send_off(const Transit& transit, Picos start) {
 }
 
 bool ReplayEngine::advance_network() {
+  if (by_steps()) return advance_steps();
   if (!flows_ && departures_.empty()) return false;
   if (!flows_) flows_.emplace(std::vector<std::uint64_t>(folding_.resources, kAlone * kWholeResource));
   const auto finish = flows_->next_finish();

@@ -22,6 +22,7 @@ void ReplayEngine::set_up() {
   if (!check_records() || !check_positions() || !check_lengths() || !unroll_programs() || !check_slots()) return;
   if (!fold_ranks() || !check_length()) return;
   lay_out_ranks();
+  set_up_steps();
 }
 
 bool ReplayEngine::check_records() {

@@ -181,36 +181,4 @@ const Cost& ReplayEngine::cost_of(OpRef send) {
   return cost_at(channel << 32 | signature_id(send).value, send, &ReplayEngine::transfer_cost);
 }
 
-// Every rank is a class of its own here.
-void ReplayEngine::complete_by_steps(std::uint32_t comm, std::uint32_t seq) {
-  auto& ring = comms_[comm].instances;
-  Instance& instance = ring.at(seq - 1);
-  const OpRef first = instance.arrived.front();
-  std::vector<Picos> arrivals(comms_[comm].size, 0);
-  for (const OpRef call : instance.arrived) arrivals[position_of(call)] = start_of(call);
-  const bool together = std::all_of(arrivals.begin(), arrivals.end(), [&](Picos t) { return t == arrivals.front(); });
-  const Picos shift = together ? arrivals.front() : 0;
-  const auto [known, fresh] = step_times_.try_emplace(std::uint64_t{comm} << 32 | signature_id(first).value);
-  std::vector<Picos> ends = known->second;
-  if (!together || fresh || ends.empty()) {
-    if (together) std::fill(arrivals.begin(), arrivals.end(), 0);
-    const auto work = work_of(signature_of(first), comms_[comm].size);
-    const CostModel& costs = *options_.timing.costs;
-    const auto found =
-        work ? costs.ends(trace_.communicator(folding_.comm_representative[comm]), *work, arrivals) : std::nullopt;
-    if (!found) {
-      refuse(
-          fmt::format("{} {} of rank {} cannot be simulated step by step: its count or type is not known, or {} has no "
-                      "algorithm for it",
-                      name_of(op_of(first).kind), seq, record(first.rank).rank->value, costs.name()));
-      return;
-    }
-    ends = *found;
-    if (together) known->second = ends;
-  }
-  instance.done = true;
-  for (const OpRef call : instance.arrived) complete(call, later(ends[position_of(call)], shift), instance.latest);
-  while (ring.size() > 0 && ring.front().done) ring.pop();
-}
-
 }  // namespace ddx::sim

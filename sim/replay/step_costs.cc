@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "base/error.h"
-#include "sim/collectives/step_simulation.h"
 #include "sim/replay/cluster_costs.h"
 
 namespace ddx::sim {
@@ -12,7 +11,7 @@ namespace {
 class StepCosts final : public CostModel {
  public:
   StepCosts(const Cluster& cluster, const Algorithm* algorithm)
-      : cluster_(cluster), algorithm_(algorithm), single_(cluster_costs(cluster, nullptr)), network_(cluster) {}
+      : cluster_(cluster), algorithm_(algorithm), single_(cluster_costs(cluster, nullptr)) {}
 
   std::string name() const override {
     std::string text = single_->name() + ", step by step";
@@ -25,37 +24,40 @@ class StepCosts final : public CostModel {
   std::optional<Cost> transfer(RankId from, RankId to, std::uint64_t bytes) const override {
     return single_->transfer(from, to, bytes);
   }
-  std::vector<std::uint32_t> resources(RankId rank) const override { return single_->resources(rank); }
+  std::vector<std::uint32_t> resources(RankId) const override { return {}; }
   bool by_steps() const override { return true; }
-  std::optional<std::vector<Picos>> ends(const Communicator& communicator, const Work& work,
-                                         const std::vector<Picos>& arrivals) const override;
+  std::optional<Network> network(std::uint32_t ranks) const override {
+    return cluster_.flat ? Network(ranks, cluster_.network) : Network(cluster_);
+  }
+  std::optional<StepWork> steps(const Communicator& communicator, const Work& work) const override {
+    return steps_of(communicator.members, work);
+  }
+  std::optional<StepWork> steps(RankId from, RankId to, std::uint64_t bytes) const override {
+    return steps_of({from, to}, {OpKind::send, bytes, DataType::unknown, RedOp::unknown});
+  }
 
  private:
+  std::optional<StepWork> steps_of(const std::vector<RankId>& members, const Work& work) const;
+
   Cluster cluster_;
   const Algorithm* algorithm_;
-  std::unique_ptr<CostModel> single_;  // of sends and receives
-  Network network_;
+  std::unique_ptr<CostModel> single_;  // of sends that are eager
 };
 
-std::optional<std::vector<Picos>> StepCosts::ends(const Communicator& communicator, const Work& work,
-                                                  const std::vector<Picos>& arrivals) const {
-  Work asked = work;
-  if (work.kind == OpKind::new_group || work.kind == OpKind::split_group) asked.kind = OpKind::barrier;
-  const auto ranks = static_cast<std::uint32_t>(arrivals.size());
-  const Members members = flat_members(ranks);
-  const Algorithm* algorithm = algorithm_;
-  if (algorithm == nullptr || !algorithm->runs(asked.kind, members)) {
-    algorithm = choose_algorithm(asked, ranks, cluster_.library);
+std::optional<StepWork> StepCosts::steps_of(const std::vector<RankId>& members, const Work& work) const {
+  StepWork made{algorithm_, work, {}};
+  if (work.kind == OpKind::new_group || work.kind == OpKind::split_group) made.work.kind = OpKind::barrier;
+  const auto ranks = static_cast<std::uint32_t>(members.size());
+  if (algorithm_ == nullptr || !algorithm_->runs(made.work.kind, flat_members(ranks))) {
+    made.algorithm = choose_algorithm(made.work, ranks, cluster_.library);
   }
-  if (algorithm == nullptr) return std::nullopt;
-  if (cluster_.flat) return simulate_steps(*algorithm, asked, arrivals, Network(ranks, cluster_.network));
-  std::vector<std::uint32_t> places;
-  for (const RankId member : communicator.members) {
-    if (member.value < 0 || static_cast<std::uint64_t>(member.value) >= cluster_.ranks()) return std::nullopt;
-    places.push_back(static_cast<std::uint32_t>(member.value));
+  if (made.algorithm == nullptr) return std::nullopt;
+  for (const RankId member : members) {
+    if (member.value < 0 || (!cluster_.flat && static_cast<std::uint64_t>(member.value) >= cluster_.ranks()))
+      return std::nullopt;
+    made.places.push_back(static_cast<std::uint32_t>(member.value));
   }
-  if (places.size() != arrivals.size()) return std::nullopt;
-  return simulate_steps(*algorithm, asked, arrivals, network_, places);
+  return made;
 }
 
 }  // namespace

@@ -6,8 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "sim/collectives/algorithm.h"
 #include "sim/collectives/work.h"
 #include "sim/engine/picos.h"
+#include "sim/network/network.h"
 #include "traces/model/trace.h"
 
 namespace ddx::sim {
@@ -34,6 +36,13 @@ struct Cost {
 // The part of a link that `bytes` in `time` take.
 ResourceUse use_of(std::uint16_t kind, double bytes, Picos time, double bytes_per_second);
 
+// What a StepNetwork needs of a call.
+struct StepWork {
+  const Algorithm* algorithm = nullptr;
+  Work work;
+  std::vector<std::uint32_t> places;  // on the network, by position in the communicator
+};
+
 class CostModel {
  public:
   virtual ~CostModel() = default;
@@ -49,13 +58,13 @@ class CostModel {
   // The resources of a rank, by kind, as many for every rank: two ranks of one number share one. Empty: nothing is
   // ever in anybody's way.
   virtual std::vector<std::uint32_t> resources(RankId rank) const = 0;
-  // Whether collectives are simulated message by message: then every rank is run, each collective has the network for
-  // itself, and ends() is asked instead of collective().
+  // Whether everything is simulated message by message: then every rank is run, and network() and steps() are asked
+  // instead of collective() and transfer().
   virtual bool by_steps() const { return false; }
-  // When each member is done, by position, for arrivals by position. nullopt: it cannot be done.
-  virtual std::optional<std::vector<Picos>> ends(const Communicator&, const Work&, const std::vector<Picos>&) const {
-    return std::nullopt;
-  }
+  // The links of so many ranks.
+  virtual std::optional<Network> network(std::uint32_t) const { return std::nullopt; }
+  virtual std::optional<StepWork> steps(const Communicator&, const Work&) const { return std::nullopt; }
+  virtual std::optional<StepWork> steps(RankId, RankId, std::uint64_t) const { return std::nullopt; }
 };
 
 struct Timing {
