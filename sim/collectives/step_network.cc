@@ -434,20 +434,31 @@ std::uint32_t StepNetwork::State::place_for(std::uint32_t agents) {
 }
 
 void StepNetwork::State::lay_out_agents(Call& call, CallId id) {
-  call.agents = call.agents_left = call.schedule->agents();
-  call.base = place_for(call.agents);
   const auto members = static_cast<std::uint32_t>(call.ranks.size());
+  call.left.assign(members, 0);
   call.ends.assign(members, 0);
+  std::vector<std::uint32_t> member_of(call.schedule->agents());
+  for (std::uint32_t at = 0; at < member_of.size(); ++at) {
+    member_of[at] = call.schedule->member_of(at);
+    if (member_of[at] < members) ++call.left[member_of[at]];
+  }
+  const auto scheduled = static_cast<std::uint32_t>(member_of.size());
+  for (std::uint32_t member = 0; member < members; ++member) {
+    if (call.left[member] > 0) continue;
+    member_of.push_back(member);  // it has nothing to do, and is done when it comes
+    call.left[member] = 1;
+  }
+  call.agents = call.agents_left = static_cast<std::uint32_t>(member_of.size());
+  call.base = place_for(call.agents);
   call.groups.assign(members + std::size_t{2}, 0);
   for (std::uint32_t at = 0; at < call.agents; ++at) {
     Agent& agent = agents_[call.base + at];
     agent = Agent();
-    agent.member = call.schedule->member_of(at);
-    agent.steps = call.schedule->steps(at);
+    agent.member = member_of[at];
+    agent.steps = at < scheduled ? call.schedule->steps(at) : 0;
     agent.call = id;
     ++call.groups[std::min(agent.member, members) + std::size_t{1}];
   }
-  call.left.assign(call.groups.begin() + 1, call.groups.end() - 1);
   std::partial_sum(call.groups.begin(), call.groups.end(), call.groups.begin());
   call.by_member.resize(call.agents);
   std::vector<std::uint32_t> next(call.groups.begin(), call.groups.end() - 1);
