@@ -286,7 +286,8 @@ TEST_F(Sim, PredictsOtherNumbersOfRanks) {
   drawn << std::ifstream(file("plot.svg")).rdbuf();
   EXPECT_THAT(drawn.str(), testing::AllOf(testing::StartsWith("<svg "), testing::EndsWith("</svg>\n")));
   const json strong = predicted({"--scale", "4,16", "--strong"});
-  EXPECT_EQ(strong["rows"][1]["step_ns"], 1'250'000 + 4'000 + 14 * 1'250);
+  // tp: two steps of 1 us and 250 of a quarter's 500 bytes.
+  EXPECT_EQ(strong["rows"][1]["step_ns"], 1'250'000 + 2 * 1'250 + 14 * 1'250);
   EXPECT_EQ(strong["rows"][1]["batch"], 64);
 }
 

@@ -14,6 +14,7 @@
 #include "traces/formats/file_bytes.h"
 #include "traces/formats/file_walk.h"
 #include "traces/formats/gzip.h"
+#include "traces/formats/profiled_order.h"
 #include "traces/formats/rank_of_path.h"
 #include "traces/formats/record_builder.h"
 
@@ -300,6 +301,7 @@ Evidence load(const std::vector<std::string>& paths, const LoadOptions& options)
   }
   pool.rethrow();
   list_unlisted_groups(evidence);
+  number_profiled_calls(evidence);
   tell_idle_pattern(files, options, evidence.diagnostics);
   return evidence;
 }

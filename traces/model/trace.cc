@@ -130,6 +130,11 @@ std::optional<CallSiteId> Program::call_site(std::size_t row) const {
   return CallSiteId(call_site_[row]);
 }
 
+void Program::set_seq(std::size_t row, std::uint32_t seq) {
+  seq_.resize(std::max(seq_.size(), row + 1), kNone32);
+  seq_[row] = seq;
+}
+
 void Program::set_state(std::size_t row, OpState state) {
   flags_[row] = static_cast<std::uint8_t>((flags_[row] & ~kStateMask) | static_cast<std::uint8_t>(state));
 }

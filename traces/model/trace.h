@@ -86,6 +86,7 @@ class Program {
   std::optional<Nanos> start(std::size_t row) const { return time_at(start_, row); }
   std::optional<Nanos> end(std::size_t row) const { return time_at(end_, row); }
   void set_state(std::size_t row, OpState state);
+  void set_seq(std::size_t row, std::uint32_t seq);
 
   std::vector<Loop> loops;
 

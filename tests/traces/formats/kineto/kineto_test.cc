@@ -4,6 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
+
 #include "base/error.h"
 #include "traces/formats/loader.h"
 #include "traces/formats/nccl_kernel_name.h"
@@ -274,6 +277,102 @@ TEST(KinetoFiles, profiles_of_old_pytorch_say_what_is_missing) {
   EXPECT_EQ(evidence.trace.world_size, 8U);
   EXPECT_EQ(evidence.diagnostics.count_of("kineto.no_arguments"), 26U);
   EXPECT_EQ(evidence.diagnostics.count_of("kineto.kernel_alone"), 16U);
+}
+
+TEST(Kineto, names_the_gpu_where_all_are_of_one_model) {
+  const std::string barrier = call(1, R"("Collective name": "barrier")");
+  const auto device = [&](const std::string& list) {
+    return read(profile(barrier, R"("deviceProperties": [)" + list + "], ")).trace.ranks.at(0).device;
+  };
+  EXPECT_EQ(device(R"({"id": 0, "name": "NVIDIA H100", "computeMajor": 9}, {"id": 1, "name": "NVIDIA H100"})"),
+            "NVIDIA H100");
+  EXPECT_EQ(device(R"({"id": 0, "name": "NVIDIA H100"}, {"id": 1, "name": "NVIDIA A100"}, {"name": "NVIDIA A100"})"),
+            "");
+  EXPECT_EQ(device(""), "");
+}
+
+// Profiles of two ranks, one file each: what is called, in its order, in groups 0 and tp.
+class KinetoSets : public testing::Test {
+ protected:
+  KinetoSets() {
+    std::string name = (std::filesystem::temp_directory_path() / "ddx_kineto_XXXXXX").string();
+    if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("no scratch folder");
+    folder_ = name;
+  }
+  ~KinetoSets() override {
+    std::error_code ignored;
+    std::filesystem::remove_all(folder_, ignored);
+  }
+  void write(int rank, const std::vector<std::pair<std::string, std::string>>& calls, int first_seq = -1) const {
+    std::string events;
+    int id = 0;
+    for (const auto& [name, group] : calls) {
+      std::string arguments = R"("Collective name": ")" + name + R"(", "dtype": "Float", "In msg nelems": 8,
+          "Out msg nelems": 8, "Process Group Name": ")" +
+                              group + R"(", "Process Group Ranks": "[0, 1]")";
+      if (first_seq >= 0) arguments += R"(, "Seq": )" + std::to_string(first_seq + id);
+      events += (id == 0 ? "" : ",") + call(id, arguments, std::to_string(100 + 10 * id + rank));
+      ++id;
+    }
+    std::ofstream(folder_ / ("rank" + std::to_string(rank) + ".json"))
+        << profile(events, R"("distributedInfo": {"backend": "nccl", "rank": )" + std::to_string(rank) +
+                               R"(, "world_size": 2}, )");
+  }
+  Evidence loaded() const { return load({folder_.string()}, {}); }
+  // By rank: "group/number kind" in order of rows.
+  static std::vector<std::string> told(const Evidence& evidence, std::size_t rank) {
+    std::vector<std::string> rows;
+    const RankRecord& record = evidence.trace.ranks.at(rank);
+    const Program& program = evidence.trace.program(record);
+    for (std::size_t row = 0; row < program.size(); ++row) {
+      const auto& group = evidence.trace.communicator(record.comms[*program.comm_slot(row)]);
+      const auto seq = program.seq(row);
+      rows.push_back(std::string(evidence.trace.text(group.name)) + "/" + (seq ? std::to_string(*seq) : "?") + " " +
+                     std::string(name_of(evidence.trace.signature(program.signature(row)).kind)));
+    }
+    return rows;
+  }
+
+ private:
+  std::filesystem::path folder_;
+};
+
+TEST_F(KinetoSets, without_numbers_calls_are_matched_by_their_order_in_the_group) {
+  write(0, {{"allreduce", "0"}, {"allreduce", "tp"}, {"barrier", "0"}, {"allreduce", "tp"}});
+  write(1, {{"allreduce", "tp"}, {"allreduce", "0"}, {"allreduce", "tp"}, {"barrier", "0"}});
+  const Evidence evidence = loaded();
+  EXPECT_THAT(told(evidence, 0),
+              testing::ElementsAre("0/1 all_reduce", "tp/1 all_reduce", "0/2 barrier", "tp/2 all_reduce"));
+  EXPECT_THAT(told(evidence, 1),
+              testing::ElementsAre("tp/1 all_reduce", "0/1 all_reduce", "tp/2 all_reduce", "0/2 barrier"));
+  EXPECT_EQ(evidence.diagnostics.count_of("kineto.matched_by_order"), 4U);
+  EXPECT_EQ(evidence.diagnostics.count_of("kineto.not_matched"), 0U);
+}
+
+TEST_F(KinetoSets, numbers_that_are_there_stay) {
+  write(0, {{"allreduce", "0"}, {"barrier", "0"}}, 7);
+  write(1, {{"barrier", "0"}, {"allreduce", "0"}}, 8);
+  const Evidence evidence = loaded();
+  EXPECT_THAT(told(evidence, 0), testing::ElementsAre("0/7 all_reduce", "0/8 barrier"));
+  EXPECT_THAT(told(evidence, 1), testing::ElementsAre("0/8 barrier", "0/9 all_reduce"));
+  EXPECT_EQ(evidence.diagnostics.count_of("kineto.matched_by_order"), 0U);
+}
+
+TEST_F(KinetoSets, windows_that_differ_are_not_matched) {
+  write(0, {{"allreduce", "0"}, {"barrier", "0"}, {"allreduce", "tp"}});
+  write(1, {{"barrier", "0"}, {"allreduce", "tp"}});
+  const Evidence evidence = loaded();
+  EXPECT_THAT(told(evidence, 0), testing::ElementsAre("0/? all_reduce", "0/? barrier", "tp/1 all_reduce"));
+  EXPECT_EQ(evidence.diagnostics.count_of("kineto.not_matched"), 1U);
+  EXPECT_EQ(evidence.diagnostics.count_of("kineto.matched_by_order"), 1U);
+}
+
+TEST_F(KinetoSets, a_single_profile_and_a_mixed_set_keep_what_they_have) {
+  write(0, {{"allreduce", "0"}});
+  EXPECT_THAT(told(loaded(), 0), testing::ElementsAre("0/? all_reduce"));
+  write(1, {{"allreduce", "0"}}, 3);
+  EXPECT_THAT(told(loaded(), 0), testing::ElementsAre("0/? all_reduce"));
+  EXPECT_THAT(told(loaded(), 1), testing::ElementsAre("0/3 all_reduce"));
 }
 
 }  // namespace
