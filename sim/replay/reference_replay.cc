@@ -26,15 +26,21 @@ ReplayResult run(const Trace& trace, const ReplayOptions& options) {
 }  // namespace
 
 ReplayResult replay(const Trace& trace, const ReplayOptions& options) {
+  if (options.timing.costs == nullptr || !options.timing.costs->by_steps()) return run(trace, options);
   // Step by step a member can be done before another comes and turns out to disagree: what comes of the programs is
   // found first, which no time changes. Those that do not run to their end have no times then.
-  if (options.timing.costs != nullptr && options.timing.costs->by_steps()) {
-    ReplayOptions untimed = options;
-    untimed.timing = {};
-    ReplayResult result = run(trace, untimed);
-    if (result.outcome != ReplayResult::Outcome::completes) return result;
-  }
-  return run(trace, options);
+  ReplayOptions untimed = options;
+  untimed.timing = {};
+  untimed.fold = false;
+  ReplayEngine first(trace, untimed);
+  first.note_unlike();
+  first.run();
+  ReplayResult result = first.result();
+  if (result.outcome != ReplayResult::Outcome::completes) return result;
+  ReplayEngine engine(trace, options);
+  engine.know_unlike(first.take_unlike());
+  engine.run();
+  return engine.result();
 }
 
 }  // namespace ddx::sim

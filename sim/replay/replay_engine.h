@@ -11,6 +11,7 @@
 #include <string>
 #include <tuple>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/hash.h"
@@ -69,6 +70,12 @@ class ReplayEngine {
   ReplayEngine(const Trace& trace, const ReplayOptions& options);
   void run();
   ReplayResult result();
+  // What calls that are not all alike move, by communicator and sequence number: found by a run without times, and
+  // needed by one that goes step by step, which begins a call before all are there.
+  using UnlikeWork = std::map<std::pair<std::uint32_t, std::uint32_t>, std::optional<Work>>;
+  void note_unlike() { notes_unlike_ = true; }
+  UnlikeWork take_unlike() { return std::exchange(unlike_work_, {}); }
+  void know_unlike(UnlikeWork work) { unlike_work_ = std::move(work); }
 
  private:
   enum class HostWait : std::uint8_t { none, op, group, all };
@@ -322,9 +329,11 @@ class ReplayEngine {
   std::vector<OpRef> held_;
   std::unordered_map<std::uint64_t, Cost, KeyedHash> costs_;  // of a class of communicators or channels, and signature
   std::map<std::tuple<std::uint32_t, OpKind, std::uint64_t, DataType, RedOp>, Cost> unlike_costs_;  // by communicator
-  std::unique_ptr<StepNetwork> steps_;                        // absent: closed forms
-  std::uint32_t step_ranks_ = 0;                              // that its network has
-  std::vector<StepCall> step_calls_;                          // by id
+  bool notes_unlike_ = false;
+  UnlikeWork unlike_work_;
+  std::unique_ptr<StepNetwork> steps_;  // absent: closed forms
+  std::uint32_t step_ranks_ = 0;        // that its network has
+  std::vector<StepCall> step_calls_;    // by id
   std::vector<StepNetwork::End> step_ends_;
   std::vector<Transit> transits_;  // under way; entries of free_transits_ are not
   std::vector<std::uint32_t> free_transits_;

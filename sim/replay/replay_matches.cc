@@ -53,6 +53,9 @@ void ReplayEngine::meet(std::uint32_t comm, std::uint32_t seq, Instance& instanc
   const bool agrees = (!instance.mixed || instance_agrees(instance)) && splits_agree(instance);
   if (!agrees) note_mismatch(comm, seq, false, instance.arrived);
   if (!agrees && options_.mismatch_blocks) return;
+  if (notes_unlike_ && instance.unlike) {
+    unlike_work_[{folding_.comm_representative[comm].value, seq}] = work_of_unlike(instance);
+  }
   if (!timed()) return complete_instance(comm, seq, 0);
   const Cost& cost = cost_of(instance);
   if (!shares()) return complete_instance(comm, seq, later(instance.latest, cost.price.total()));

@@ -42,11 +42,13 @@ ReplayEngine::StepCall* ReplayEngine::begin_steps(const std::optional<StepWork>&
 
 void ReplayEngine::arrive_by_steps(OpRef call, std::uint32_t comm, Instance& instance) {
   if (instance.step_call == kNoOp) {
-    const std::uint64_t alike = std::uint64_t{comm} << 32 | signature_id(call).value;
-    const auto work = work_of(signature_of(call), comms_[comm].size);
+    const CommId id = folding_.comm_representative[comm];
+    const auto unlike = unlike_work_.find({id.value, op_of(call).seq});
+    std::optional<std::uint64_t> alike = std::uint64_t{comm} << 32 | signature_id(call).value;
+    if (unlike != unlike_work_.end()) alike.reset();
+    const auto work = unlike != unlike_work_.end() ? unlike->second : work_of(signature_of(call), comms_[comm].size);
     const CostModel& costs = *options_.timing.costs;
-    const auto steps =
-        work ? costs.steps(trace_.communicator(folding_.comm_representative[comm]), *work) : std::nullopt;
+    const auto steps = work ? costs.steps(trace_.communicator(id), *work) : std::nullopt;
     StepCall* made = begin_steps(steps, alike, call, instance.step_call);
     if (made == nullptr) return;
     made->at = comm;

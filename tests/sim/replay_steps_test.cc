@@ -98,6 +98,16 @@ TEST(ReplaySteps, a_message_beside_a_collective) {
   EXPECT_EQ(run.ends, (std::vector<Picos>{3 * kMicro, 3 * kMicro, 2 * kMicro}));
 }
 
+// Of two ranks one sends the other 3,000 bytes and gets 1,000: the busier port decides, whoever comes first.
+TEST(ReplaySteps, splits_count_whoever_comes_first) {
+  const std::string calls =
+      "0 all_to_all i8 4000 in_splits=1000,3000 out_splits=1000,1000\n"
+      "1 all_to_all i8 4000 in_splits=1000,3000 out_splits=3000,3000\n";
+  for (const char* late : {"0 compute 1us\n", "1 compute 1us\n"}) {
+    EXPECT_EQ(by_steps(flat("1GB/s,0us"), std::string("world 2\n") + late + calls), 4 * kMicro) << late;
+  }
+}
+
 TEST(ReplaySteps, alone_they_take_their_closed_forms) {
   for (const int ranks : {2, 3, 8, 17}) {
     for (const char* kind : {"all_reduce", "all_gather", "reduce_scatter", "all_to_all"}) {
