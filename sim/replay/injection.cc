@@ -221,7 +221,7 @@ std::string Editor::edit(std::size_t at) {
 
 std::string Editor::delay(std::size_t at) {
   Signature pause;
-  pause.kind = OpKind::compute;
+  pause.kind = OpKind::delay;
   pause.compute_time = injection_.delay.value_or(kSecond);
   std::string length = format_duration(*pause.compute_time);
   Item item;

@@ -116,7 +116,8 @@ bool ReplayEngine::step_host(std::uint32_t id) {
       return done_by_host(id);
     case OpKind::group_begin: return open_group(id);
     case OpKind::group_end: return end_group(id);
-    case OpKind::compute: rank.now = later(rank.now, compute_time(id, rank.pc)); return done_by_host(id);
+    case OpKind::compute:
+    case OpKind::delay: rank.now = later(rank.now, compute_time(id, rank.pc)); return done_by_host(id);
     default: return done_by_host(id);
   }
 }
@@ -149,7 +150,7 @@ bool ReplayEngine::step_streamed(std::uint32_t id) {
   rank.issued = rank.pc;
   start_stream(id, op.stream);
   // A computation on a stream of its own never holds the host.
-  const bool holds_host = !rank.stream_ordered && (!op.async || options_.blocking) && op.kind != OpKind::compute;
+  const bool holds_host = !rank.stream_ordered && (!op.async || options_.blocking) && !takes_length(op.kind);
   return !holds_host || wait_in(rank, HostWait::op, at, kNoOp);
 }
 
@@ -185,7 +186,7 @@ bool ReplayEngine::end_group(std::uint32_t id) {
     if (!ops[at].streamed) continue;
     schedule(id, at);
     rank.group_now = ops[at].group;
-    if (!ops[at].async && ops[at].kind != OpKind::compute) ++rank.group_left;
+    if (!ops[at].async && !takes_length(ops[at].kind)) ++rank.group_left;
   }
   rank.pc = rank.issued = end + 1;
   for (std::uint32_t at = begin + 1; at < end; ++at) {
@@ -234,7 +235,7 @@ void ReplayEngine::complete(OpRef ref, Picos end, Picos ready) {
   set_state(ref.rank, ref.op, OpState::completed);
   --rank.in_flight;
   if (timed()) note_end(rank, op, ref.op, end, ready);
-  if (op.group == rank.group_now && op.group != kNoOp && !op.async && op.kind != OpKind::compute) --rank.group_left;
+  if (op.group == rank.group_now && op.group != kNoOp && !op.async && !takes_length(op.kind)) --rank.group_left;
   StreamState& stream = streams_[rank.streams + op.stream];
   if (--stream.left == 0) {
     stream.head = program.ops[stream.head].next_batch;

@@ -37,7 +37,7 @@ void ReplayEngine::note_end(Rank& rank, const UnrolledOp& op, std::uint32_t at, 
   Picos& busy = streams_[rank.streams + op.stream].busy_until;
   busy = std::max(busy, end);
   // Only of the parts that the host waits for: others may end before or behind its waking.
-  const bool awaited = !op.async && op.kind != OpKind::compute;
+  const bool awaited = !op.async && !takes_length(op.kind);
   if (awaited && op.group == rank.group_now && op.group != kNoOp) rank.group_end = std::max(rank.group_end, end);
   if (is_collective(op.kind)) {
     Picos& until = comm_until_[rank.slots + op.comm_slot];
@@ -58,6 +58,7 @@ void ReplayEngine::wake(Rank& rank) {
 Picos ReplayEngine::compute_time(std::uint32_t id, std::uint32_t at) const {
   if (!timed()) return 0;
   const Nanos length = signature_of({id, at}).compute_time.value_or(0);
+  if (op_of({id, at}).kind != OpKind::compute) return std::max<Picos>(0, from_nanos(length));
   const auto& ppm = options_.timing.compute_ppm;
   const std::uint32_t factor = ppm.empty() ? kWhole : ppm[folding_.representative[id]];
   const auto whole = static_cast<std::uint64_t>(std::max<Picos>(0, from_nanos(length)));

@@ -94,7 +94,7 @@ void Unroller::append(std::size_t row) {
   }
   if (op.async) latest_[op.row] = index;
   if (is_collective(op.kind) || is_p2p(op.kind)) communicate(op, index, signature);
-  if (op.kind == OpKind::compute && signature.stream) {
+  if (takes_length(op.kind) && signature.stream) {
     if (depth_ > 0) op.group = groups_ - 1;
     to_stream(op, index, std::uint64_t{1} << 32 | *signature.stream);
   }

@@ -364,6 +364,7 @@ std::size_t Parser::arguments(const Words& words, OpDraft& draft) {
       }
       return 3;
     case OpKind::compute:
+    case OpKind::delay:
       signature.compute_time = parse_ops_duration(word_at(words, 2, "a time like 1.5ms"));
       if (!signature.compute_time && words[2].text != "?") fail("expected a time like 1.5ms (ns, us, ms, s), or ?");
       return 3;

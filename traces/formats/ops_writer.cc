@@ -332,7 +332,9 @@ std::string Writer::arguments(const Signature& signature) const {
     case OpKind::split_group: return "split";
     case OpKind::new_group: return "new_group " + ops_rank_list(signature.members);
     case OpKind::compute:
-      return "compute " + (signature.compute_time ? ops_duration(*signature.compute_time) : std::string("?"));
+    case OpKind::delay:
+      return fmt::format("{} {}", name_of(signature.kind),
+                         signature.compute_time ? ops_duration(*signature.compute_time) : std::string("?"));
     case OpKind::wait: return fmt::format("wait {}", signature.handle.value_or(0));
     default: break;
   }

@@ -9,7 +9,7 @@ namespace {
 template <class Enum, std::size_t kSize>
 using Names = std::array<std::pair<Enum, std::string_view>, kSize>;
 
-constexpr Names<OpKind, 21> kKinds{{
+constexpr Names<OpKind, 22> kKinds{{
     {OpKind::unknown, "unknown"},
     {OpKind::all_reduce, "all_reduce"},
     {OpKind::reduce_scatter, "reduce_scatter"},
@@ -25,6 +25,7 @@ constexpr Names<OpKind, 21> kKinds{{
     {OpKind::new_group, "new_group"},
     {OpKind::split_group, "split_group"},
     {OpKind::compute, "compute"},
+    {OpKind::delay, "delay"},
     {OpKind::wait, "wait"},
     {OpKind::host_sync, "host_sync"},
     {OpKind::group_begin, "group_begin"},
@@ -133,6 +134,8 @@ bool is_p2p(OpKind kind) { return kind == OpKind::send || kind == OpKind::recv; 
 bool is_rooted(OpKind kind) {
   return kind == OpKind::broadcast || kind == OpKind::reduce || kind == OpKind::gather || kind == OpKind::scatter;
 }
+
+bool takes_length(OpKind kind) { return kind == OpKind::compute || kind == OpKind::delay; }
 
 std::optional<std::uint32_t> element_bytes(DataType type) {
   switch (type) {

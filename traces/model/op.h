@@ -28,11 +28,12 @@ enum class OpKind : std::uint8_t {
   new_group,    // a collective over the world that makes a communicator
   split_group,  // a collective of a communicator that makes children of it
   compute,      // Signature::compute_time holds its length
+  delay,        // so does it here: nothing that is known to be work, such as a gap of a recording
   wait,         // for the asynchronous op with Signature::handle
   host_sync,    // the host waits for all that this rank enqueued
   group_begin,  // ops between begin and end are posted together
   group_end,
-  coalesced,  // the end marker of a batch in a flight recorder: same sequence number as its parts
+  coalesced,  // a batch as one: its end marker in a flight recorder (same sequence number as its parts), its kernel
   stop,       // the program ends here otherwise than by finishing: Signature::stop_reason
 };
 
@@ -80,6 +81,7 @@ std::optional<std::uint32_t> element_bytes(DataType type);
 bool is_collective(OpKind kind);  // matched by sequence number over all members, new_group and split_group included
 bool is_p2p(OpKind kind);         // send, recv
 bool is_rooted(OpKind kind);      // broadcast, reduce, gather, scatter
+bool takes_length(OpKind kind);   // compute, delay: for Signature::compute_time
 
 // Everything of an op that is the same each time the same call is made. Interned: two ops with one SignatureId are
 // alike up to communicator and peer, which a rank binds by slot.
@@ -95,7 +97,7 @@ struct Signature {
   std::optional<std::uint32_t> peer_slot;  // root of a rooted op, peer of send/recv: index into RankRecord::peers
   std::optional<std::int64_t> tag;
   std::optional<std::uint32_t> stream;  // number of the stream on its rank
-  std::optional<Nanos> compute_time;
+  std::optional<Nanos> compute_time;    // of a computation or a delay
   std::optional<std::uint32_t> handle;  // what a wait waits for: the n-th async op of the program, from 0
   std::vector<std::uint64_t> split_in;  // all_to_all(v): elements for each member; empty: not recorded
   std::vector<std::uint64_t> split_out;
