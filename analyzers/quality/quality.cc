@@ -56,13 +56,15 @@ std::optional<Finding> no_rank(const Evidence& evidence) {
   return f;
 }
 
-// Rows per signature, so that each is looked at once.
+// Each signature is looked at once, not each row.
 std::optional<Finding> unknown_ops(const Evidence& evidence) {
   const Trace& trace = evidence.trace;
-  std::vector<bool> unknown(trace.signatures().size(), false);
+  std::vector<bool> unknown(trace.signatures().size(), false), call(unknown.size(), false);
   bool any = false;
   for (std::size_t i = 0; i < unknown.size(); ++i) {
-    unknown[i] = trace.signatures()[i].kind == OpKind::unknown;
+    const OpKind kind = trace.signatures()[i].kind;
+    unknown[i] = kind == OpKind::unknown;
+    call[i] = unknown[i] || is_collective(kind) || is_p2p(kind) || kind == OpKind::coalesced;
     any = any || unknown[i];
   }
   if (!any) return std::nullopt;
@@ -70,7 +72,7 @@ std::optional<Finding> unknown_ops(const Evidence& evidence) {
   std::size_t all = 0, rows = 0;
   for (const Program& program : trace.programs) {
     for (std::size_t row = 0; row < program.size(); ++row) {
-      ++rows;
+      if (call[program.signature(row).value]) ++rows;
       if (!unknown[program.signature(row).value]) continue;
       ++all;
       ++calls[std::string(trace.text(trace.signature(program.signature(row)).name))];

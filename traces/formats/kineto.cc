@@ -28,6 +28,8 @@ struct Row {
   Signature signature;
   Op op;
   std::optional<std::uint32_t> peer;
+  bool carries_batch = false;  // its kernel is that of all sends and receives that are posted together
+  bool is_marker = false;      // and it is none of them
 };
 
 class Profile {
@@ -47,6 +49,10 @@ class Profile {
   void add_splits(const KinetoCall& call, Signature& signature);
   std::optional<CommId> comm_of(const KinetoCall& call);
   std::vector<RankId> ranks_of(const KinetoCall& call, const KinetoGroup* group);
+  bool is_batch(const KinetoKernel& kernel) const {
+    return kernel.call != KinetoKernel::kNoCall && profile_.kernel_calls[kernel.call].name == "coalesced";
+  }
+  void join_batches();
   void emit();
   RankRecord& finish();
   void report();
@@ -152,7 +158,6 @@ void Profile::add_record(const KinetoRecord& record) {
   Row row;
   row.order = next();
   row.op.issue = absolute(record.time);
-  row.op.state = OpState::scheduled;
   describe(record.call, row);
   const auto at = record.external_id ? kernels_of_.find(*record.external_id) : kernels_of_.end();
   if (at != kernels_of_.end()) {
@@ -163,9 +168,10 @@ void Profile::add_record(const KinetoRecord& record) {
       if (start) row.op.start = std::min(row.op.start.value_or(*start), *start);
       if (end) row.op.end = std::max(row.op.end.value_or(*end), *end);
       row.signature.stream = kernel.stream;
-      row.op.state = OpState::completed;
+      row.op.state = OpState::completed;  // without a kernel nobody knows: its end may lie outside the window
       const NcclKernelName name = parse_nccl_kernel(out_.trace.text(kernel.name));
       if (name.kind == row.signature.kind) row.signature.redop = name.redop;
+      row.carries_batch = row.signature.kind == OpKind::coalesced || is_batch(kernel);
     }
   }
   row.when = row.op.issue.value_or(row.op.start.value_or(0));
@@ -235,9 +241,38 @@ void Profile::add_computation() {
   }
 }
 
+// What is posted together has one kernel, which is recorded with the last of its calls, or with a call of its own that
+// stands for all.
+void Profile::join_batches() {
+  std::vector<std::size_t> open;  // sends and receives before that have no kernel
+  std::uint32_t batches = 0;
+  for (std::size_t at = 0; at < rows_.size(); ++at) {
+    Row& row = rows_[at];
+    if (!row.op.issue) continue;
+    const bool call = is_p2p(row.signature.kind);
+    if (!open.empty() && (row.op.comm_slot != rows_[open.front()].op.comm_slot || (!call && !row.carries_batch)))
+      open.clear();
+    if (call && !row.op.start) open.push_back(at);
+    if (!row.carries_batch || !row.op.start) continue;
+    for (const std::size_t part : open) {
+      rows_[part].op.start = row.op.start;
+      rows_[part].op.end = row.op.end;
+      rows_[part].op.state = OpState::completed;
+      rows_[part].op.group = batches;
+      rows_[part].signature.stream = row.signature.stream;
+    }
+    if (!open.empty() && call) row.op.group = batches;
+    row.is_marker = !open.empty() && !call;
+    if (!open.empty()) ++batches;
+    open.clear();
+  }
+  std::erase_if(rows_, [](const Row& row) { return row.is_marker; });
+}
+
 void Profile::emit() {
   std::sort(rows_.begin(), rows_.end(),
             [](const Row& a, const Row& b) { return std::tie(a.when, a.order) < std::tie(b.when, b.order); });
+  join_batches();
   for (Row& row : rows_) builder_.append(std::move(row.signature), row.op, row.peer);
 }
 

@@ -9,7 +9,8 @@ namespace {
 template <class Value>
 using Words = std::pair<std::string_view, Value>;
 
-constexpr std::array<Words<OpKind>, 5> kKinds{{{"AllReduce", OpKind::all_reduce},
+constexpr std::array<Words<OpKind>, 6> kKinds{{{"AllReduce", OpKind::all_reduce},
+                                               {"SendRecv", OpKind::coalesced},
                                                {"AllGather", OpKind::all_gather},
                                                {"ReduceScatter", OpKind::reduce_scatter},
                                                {"Broadcast", OpKind::broadcast},

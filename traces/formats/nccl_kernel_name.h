@@ -8,7 +8,9 @@
 namespace ddx::formats {
 
 struct NcclKernelName {
-  OpKind kind = OpKind::unknown;  // SendRecv and Generic kernels serve several kinds: unknown
+  // SendRecv: coalesced, for it carries sends and receives that are posted together, of which there may be one, or an
+  // all_to_all. Generic kernels serve any kind: unknown.
+  OpKind kind = OpKind::unknown;
   RedOp redop = RedOp::unknown;
   DataType type = DataType::unknown;  // of reductions; others move bytes whatever they hold
 };

@@ -76,6 +76,19 @@ TEST(TraceQuality, an_unknown_operation_is_counted_and_named) {
   EXPECT_NE(findings[0].summary.find("nccl:new_thing"), std::string::npos) << findings[0].summary;
 }
 
+TEST(TraceQuality, what_is_no_call_is_not_counted_among_calls) {
+  const auto findings = judge_trace_quality(dump(RankId(0), {{OpKind::unknown, {}, {}, {}},
+                                                             {OpKind::compute, {}, {}, {}},
+                                                             {OpKind::delay, {}, {}, {}},
+                                                             {OpKind::wait, {}, {}, {}},
+                                                             {OpKind::send, {}, {}, {}}}));
+  EXPECT_NE(findings.at(0).summary.find("1 of 2 calls"), std::string::npos) << findings[0].summary;
+}
+
+TEST(TraceQuality, a_batch_of_sends_and_receives_is_known) {
+  EXPECT_TRUE(judge_trace_quality(dump(RankId(0), {{OpKind::coalesced, {}, {}, {}}})).empty());
+}
+
 TEST(TraceQuality, an_end_before_the_start) {
   EXPECT_EQ(codes(judge_trace_quality(dump(RankId(0), {{OpKind::all_reduce, 10, 40, 30}}))), Codes{"trace-time-skew"});
   EXPECT_EQ(codes(judge_trace_quality(dump(RankId(0), {{OpKind::all_reduce, 10, {}, 5}}))), Codes{"trace-time-skew"});

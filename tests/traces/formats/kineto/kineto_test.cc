@@ -59,7 +59,8 @@ TEST(NcclKernelName, says_kind_reduction_and_type_in_both_orders) {
   expect("ncclKernel_Broadcast_RING_LL_Sum_int8_t(ncclDevComm*, unsigned long, ncclWork*)", OpKind::broadcast,
          RedOp::unknown, DataType::unknown);
   expect("ncclDevKernel_AllGather_RING_LL", OpKind::all_gather, RedOp::unknown, DataType::unknown);
-  expect("ncclDevKernel_SendRecv(x)", OpKind::unknown, RedOp::unknown, DataType::unknown);
+  expect("ncclDevKernel_SendRecv(x)", OpKind::coalesced, RedOp::unknown, DataType::unknown);
+  expect("ncclKernel_SendRecv_RING_SIMPLE_Sum_int8_t(x)", OpKind::coalesced, RedOp::unknown, DataType::unknown);
   expect("ncclDevKernel_Generic(x)", OpKind::unknown, RedOp::unknown, DataType::unknown);
   expect("void at::native::Sum_f32_kernel()", OpKind::unknown, RedOp::unknown, DataType::unknown);
 }
@@ -150,6 +151,59 @@ TEST(Kineto, computation_is_merged_within_ten_microseconds_and_a_millisecond) {
                                                   std::pair("d", Nanos{1'500'000}), std::pair("e", Nanos{1'000})));
 }
 
+// A profile is a window: the kernel of a call may lie behind its end.
+TEST(Kineto, a_call_without_a_kernel_is_not_known_to_be_open) {
+  const Evidence evidence = read(profile(call(1, R"("Collective name": "allreduce", "In msg nelems": 8)")));
+  EXPECT_EQ(evidence.trace.programs.at(0).state(0), OpState::unknown);
+  EXPECT_FALSE(evidence.trace.programs.at(0).start(0) || evidence.trace.programs.at(0).end(0));
+}
+
+std::string p2p_call(int id, const std::string& name, const std::string& peer, const std::string& time) {
+  return call(id,
+              R"("Collective name": ")" + name + R"(", "In msg nelems": 8, "dtype": "Float", "Process Group Name": "pp",
+                 "Process Group Ranks": "[5, 9]", )" +
+                  peer,
+              time);
+}
+std::string batch_kernel(int id) {
+  return R"--({"ph": "X", "cat": "kernel", "name": "ncclDevKernel_SendRecv(x)", "ts": 150, "dur": 50, "args": {)--"
+         R"--("Collective name": "coalesced", "Process Group Name": "pp", "Process Group Ranks": "[5, 9]",)--"
+         R"--("stream": 20, "External id": )--" +
+         std::to_string(id) + "}}";
+}
+
+TEST(Kineto, what_is_posted_together_shares_its_kernel) {
+  const std::string send = p2p_call(1, "send", R"("Dst Rank": 9)", "100");
+  const std::string recv = p2p_call(2, "recv", R"("Src Rank": 9)", "102");
+  const std::string end = p2p_call(3, "coalesced", R"("Rank": 5)", "104");
+  // The kernel is recorded with the last call, or with one for all.
+  for (const std::string& events :
+       {send + "," + recv + "," + batch_kernel(2), send + "," + recv + "," + end + "," + batch_kernel(3)}) {
+    const Evidence evidence = read(profile(events));
+    const Program& program = evidence.trace.programs.at(0);
+    ASSERT_EQ(program.size(), 2U);
+    for (std::size_t row = 0; row < 2; ++row) {
+      EXPECT_EQ(signature(evidence, row).kind, row == 0 ? OpKind::send : OpKind::recv);
+      EXPECT_EQ(signature(evidence, row).stream, 20U);
+      EXPECT_EQ(program.state(row), OpState::completed);
+      EXPECT_EQ(program.start(row), 150'000);
+      EXPECT_EQ(program.end(row), 200'000);
+      EXPECT_EQ(program.group(row), 0U);
+    }
+  }
+}
+
+TEST(Kineto, a_send_of_its_own_is_in_no_batch) {
+  const Evidence evidence = read(profile(p2p_call(1, "send", R"("Dst Rank": 9)", "100") + "," +
+                                         p2p_call(2, "recv", R"("Src Rank": 9)", "110") + "," +
+                                         kernel(2, "ncclDevKernel_SendRecv(x)", "150", "50")));
+  const Program& program = evidence.trace.programs.at(0);
+  ASSERT_EQ(program.size(), 2U);
+  EXPECT_FALSE(program.group(0) || program.group(1));
+  EXPECT_FALSE(program.start(0)) << "its kernel is not recorded";
+  EXPECT_EQ(program.start(1), 150'000);
+}
+
 TEST(Kineto, without_arguments_the_kernels_tell_what_they_can) {
   const Evidence evidence = read(profile(call(1, R"("Ev Idx": 2)") + "," +
                                          kernel(2, "ncclDevKernel_AllReduce_Max_f16_RING_LL(x)", "10", "1") + "," +
@@ -157,7 +211,7 @@ TEST(Kineto, without_arguments_the_kernels_tell_what_they_can) {
   ASSERT_EQ(evidence.trace.programs.at(0).size(), 2U);
   EXPECT_EQ(signature(evidence, 0).kind, OpKind::all_reduce);
   EXPECT_EQ(signature(evidence, 0).redop, RedOp::max);
-  EXPECT_EQ(signature(evidence, 1).kind, OpKind::unknown);
+  EXPECT_EQ(signature(evidence, 1).kind, OpKind::coalesced);
   EXPECT_EQ(evidence.trace.text(signature(evidence, 1).name), "ncclDevKernel_SendRecv");
   EXPECT_EQ(evidence.diagnostics.count_of("kineto.no_arguments"), 1U);
   EXPECT_EQ(evidence.diagnostics.count_of("kineto.kernel_alone"), 2U);
