@@ -12,6 +12,7 @@
 #include "cli/commands/registry.h"
 #include "cli/commands/run_programs.h"
 #include "cli/commands/sim_options.h"
+#include "cli/report/sufficiency.h"
 #include "sim/cluster/cluster_file.h"
 #include "sim/cluster/describe.h"
 #include "sim/predict/basis.h"
@@ -41,35 +42,37 @@ void lay_and_inject(const SimOptions& options, Trace& trace, std::vector<std::st
   }
 }
 
-// Lays the programs over the ranks that were asked for, and puts the faults in. Gives what was assumed and done.
-std::vector<std::string> prepare_programs(const SimOptions& options, Trace& trace) {
-  std::vector<std::string> told = sim::take_recorded(trace);
+// Lays the programs over the ranks that were asked for, and puts the faults in. What was assumed and done is in the
+// assumptions.
+sim::Recorded prepare_programs(const SimOptions& options, Trace& trace) {
+  sim::Recorded recorded = sim::take_recorded(trace);
   try {
-    lay_and_inject(options, trace, told);
+    lay_and_inject(options, trace, recorded.assumed);
   } catch (const Error& error) {
     throw UsageError(error.what());  // what was asked for does not fit these programs
   }
-  for (auto& sentence : sim::assumed_groups(trace)) told.push_back(std::move(sentence));
-  return told;
+  for (auto& sentence : sim::assumed_groups(trace)) recorded.assumed.push_back(std::move(sentence));
+  return recorded;
 }
 
 // Ranks with the same times are told together; those that end last come first.
 std::vector<Simulation::Totals> rank_totals(const Trace& snapshot, const sim::ReplayResult& result, Nanos whole) {
-  using Key = std::tuple<Nanos, Nanos, Nanos, Nanos>;
+  using Key = std::tuple<Nanos, Nanos, Nanos, Nanos, Nanos, Nanos>;
   std::map<Key, std::vector<RankId>, std::greater<>> kinds;
   for (std::size_t i = 0; i < snapshot.ranks.size(); ++i) {
     const sim::TimeShares& shares = result.shares[i];
     // Rounded down, so that what is left over is never less than nothing.
-    const Key key{sim::to_nanos(result.rank_end[i]), shares.compute / sim::kPicosPerNano,
-                  shares.communication / sim::kPicosPerNano, shares.waiting / sim::kPicosPerNano};
+    const Key key{sim::to_nanos(result.rank_end[i]),         shares.compute / sim::kPicosPerNano,
+                  shares.communication / sim::kPicosPerNano, shares.bubble / sim::kPicosPerNano,
+                  shares.unattributed / sim::kPicosPerNano,  shares.waiting / sim::kPicosPerNano};
     kinds[key].push_back(*snapshot.ranks[i].rank);
   }
   std::vector<Simulation::Totals> totals;
   for (auto& [key, ranks] : kinds) {
-    const auto& [end, compute, communication, waiting] = key;
+    const auto& [end, compute, communication, bubble, unattributed, waiting] = key;
     // What rounding leaves is idle.
-    totals.push_back(
-        {RankSet(std::move(ranks)), end, compute, communication, waiting, whole - compute - communication - waiting});
+    const Nanos idle = whole - compute - communication - bubble - unattributed;
+    totals.push_back({RankSet(std::move(ranks)), end, compute, communication, bubble, idle, unattributed, waiting});
   }
   return totals;
 }
@@ -95,6 +98,35 @@ bool stalls(const ProgramRun& run, const std::vector<Finding>& findings) {
   return std::none_of(findings.begin(), findings.end(), [](const Finding& f) { return f.severity == Severity::error; });
 }
 
+// Programs of some ranks of a recorded job wait for the others, whatever these did: no fault, but half an answer. True:
+// so it is said, in place of findings that can only say less.
+bool waits_for_absent(const sim::Recorded& recorded, const ProgramRun& run, Evidence& evidence,
+                      std::vector<Finding>& findings) {
+  if (recorded.records == 0 || !stalls(run, findings)) return false;
+  RankSet here;
+  for (const RankRecord& record : evidence.trace.ranks) here.insert(*record.rank);
+  const RankSet all = ranks_expected(evidence.trace), absent = all.without(here);
+  if (absent.empty()) return false;
+  std::erase_if(findings, [](const Finding& f) { return f.code == "evidence-missing" || f.code == "inconclusive"; });
+  evidence.diagnostics.count(
+      "replay.ranks_absent", DiagnosticSeverity::info,
+      fmt::format("there is no trace of {}, which {} for: --world-size {} lets recorded ranks stand for {}",
+                  absent.label(8), run.result->unfinished.size() == 1 ? "the other one waits" : "the others wait",
+                  all.values().back().value + 1, absent.size() == 1 ? "it" : "them"));
+  return true;
+}
+
+// What was asked for and is not answered.
+void note_doubts(const sim::Recorded& recorded, const Simulation& simulation, Evidence& evidence) {
+  if (!simulation.untimed.empty()) {
+    evidence.diagnostics.count("replay.no_times", DiagnosticSeverity::info,
+                               "no time can be told: " + simulation.untimed);
+  } else if (recorded.unknown_calls > 0 && recorded.unknown_calls == recorded.calls) {
+    evidence.diagnostics.count("replay.no_calls", DiagnosticSeverity::info,
+                               "none of its calls can be replayed: their kind, group or peer is not recorded");
+  }
+}
+
 void add_result(Simulation& simulation, const sim::ReplayResult& result, const sim::CostModel* costs,
                 const Trace& snapshot) {
   simulation.outcome = name_of(result.outcome);
@@ -111,22 +143,29 @@ Exit sim(Options options, Console& console) {
   Simulation simulation;
   const bool timed = !options.sim.cluster.empty() || !options.sim.flat.empty();
   const std::vector<std::string> basis = timed ? sim::check_basis(evidence.trace) : sim::Assumptions{};
-  simulation.assumed = prepare_programs(options.sim, evidence.trace);
+  sim::Recorded recorded = prepare_programs(options.sim, evidence.trace);
+  simulation.assumed = std::move(recorded.assumed);
   simulation.assumed.insert(simulation.assumed.end(), basis.begin(), basis.end());
   const auto cluster = cluster_of(options.sim, evidence.trace);
-  const auto costs = cost_model(options.sim, cluster);
+  auto costs = cost_model(options.sim, cluster);
   options.sim.compute_scale *= compute_factor(options.sim.compute, evidence.trace, cluster, simulation.assumed);
+  if (costs) simulation.untimed = why_untimed(recorded);
+  if (!simulation.untimed.empty()) costs = nullptr;
   simulation.ranks = evidence.trace.ranks.size();
   ProgramRun run = run_programs(evidence, replay_options(options.sim, evidence.trace, costs.get()));
   if (!options.sim.timeline.empty()) {
     write_file(options.sim.timeline, [&](std::ostream& out) { formats::write_perfetto(evidence.trace, out); });
   }
   std::vector<Finding> findings = judge(evidence, run);
-  if (stalls(run, findings)) findings.insert(findings.begin(), stall(*run.result));
+  note_doubts(recorded, simulation, evidence);
+  const bool half = waits_for_absent(recorded, run, evidence, findings);
+  if (!half && stalls(run, findings)) findings.insert(findings.begin(), stall(*run.result));
   if (run.result) add_result(simulation, *run.result, costs.get(), evidence.trace);
   Report report = make_report("sim", evidence, std::move(findings));
   if (run.result) report.simulation = std::move(simulation);
-  return finish(report, options.common, console);
+  const bool untimed = report.simulation && !report.simulation->untimed.empty();
+  const Exit exit = finish(report, options.common, console);
+  return exit == Exit::fine && untimed ? Exit::insufficient : exit;
 }
 
 Exit describe_cluster(const Options& options, Console& console) {

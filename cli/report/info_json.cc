@@ -1,6 +1,7 @@
 // "ddx.info/1": the inventory for programs.
 #include "cli/report/inventory.h"
 #include "cli/report/json_parts.h"
+#include "cli/report/time_rows.h"
 
 namespace ddx::cli {
 namespace {
@@ -60,6 +61,7 @@ std::string render_info_json(const Inventory& inventory) {
   out["operations"] = inventory.operations;
   out["groups"] = json_list(inventory.groups, [](const GroupInventory& group) { return json_of(group); });
   out["events"] = std::move(events);
+  if (!inventory.times.empty()) out["times"] = times_json(inventory.times);
   add_diagnostics(out, report);
   return json_text(out);
 }

@@ -11,6 +11,7 @@
 #include "cli/report/inventory.h"
 #include "cli/report/printable.h"
 #include "cli/report/text_layout.h"
+#include "cli/report/time_rows.h"
 
 namespace ddx::cli {
 namespace {
@@ -50,6 +51,7 @@ class InfoPage {
     named("library", inventory_.versions);
     holes();
     groups();
+    show_times(page_, inventory_.times, verbose_);
     events();
     diagnostics();
     return page_.take();

@@ -159,6 +159,7 @@ Inventory take_inventory(const Evidence& evidence) {
   for (const GroupInventory& group : out.groups) {
     for (const auto& [kind, count] : group.operations) out.operations = sum(out.operations, count);
   }
+  out.times = analyzers::break_down(evidence);
   return out;
 }
 

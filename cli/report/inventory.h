@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "analyzers/breakdown/breakdown.h"
 #include "cli/report/report.h"
 #include "traces/model/evidence.h"
 
@@ -52,6 +53,7 @@ struct Inventory {
   std::uint64_t operations = 0;
   std::vector<GroupInventory> groups;  // by name, then members
   std::map<std::string, EventCount> events;
+  std::vector<analyzers::RankTime> times;  // of records with times
 };
 
 Inventory take_inventory(const Evidence& evidence);

@@ -30,8 +30,9 @@ Json json_of(const Finding& finding) {
 }
 
 Json json_of(const Simulation::Totals& totals) {
-  return {{"ranks", rank_list(totals.ranks)},         {"end_ns", totals.end},         {"compute_ns", totals.compute},
-          {"communication_ns", totals.communication}, {"waiting_ns", totals.waiting}, {"idle_ns", totals.idle}};
+  return {{"ranks", rank_list(totals.ranks)},         {"end_ns", totals.end},        {"compute_ns", totals.compute},
+          {"communication_ns", totals.communication}, {"bubble_ns", totals.bubble},  {"idle_ns", totals.idle},
+          {"unattributed_ns", totals.unattributed},   {"waiting_ns", totals.waiting}};
 }
 
 void add_simulation(Json& out, const Simulation& simulation) {
@@ -42,6 +43,7 @@ void add_simulation(Json& out, const Simulation& simulation) {
                        {"rank_ops", simulation.rank_ops},
                        {"classes", simulation.classes},
                        {"assumed", std::move(assumed)}};
+  if (!simulation.untimed.empty()) out["simulation"]["untimed"] = simulation.untimed;
   if (!simulation.predicted) return;
   out["simulation"]["timed_by"] = simulation.timed_by;
   out["predicted_ns"] = *simulation.predicted;

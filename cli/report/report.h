@@ -33,16 +33,18 @@ struct Simulation {
   std::uint32_t classes = 0;         // of ranks that behave alike
   std::vector<std::string> assumed;  // one sentence each
   std::string timed_by;              // what gave the times; empty: there are none
+  std::string untimed;               // why there are none although they were asked for
   std::optional<Nanos> predicted;
-  // Of ranks with the same ones. What comes behind `end` sums to `predicted`; of what goes on at one time the first
-  // counts.
+  // Of ranks with the same ones (sim::TimeShares). What stands between `end` and `waiting` sums to `predicted`.
   struct Totals {
     RankSet ranks;
     Nanos end = 0;  // of its last operation
     Nanos compute = 0;
-    Nanos communication = 0;  // in a call for which all are there
-    Nanos waiting = 0;        // in a call for which somebody is not there yet
+    Nanos communication = 0;
+    Nanos bubble = 0;
     Nanos idle = 0;
+    Nanos unattributed = 0;
+    Nanos waiting = 0;  // of `communication`
   };
   std::vector<Totals> totals;
 };

@@ -21,10 +21,11 @@ struct Part {
   std::string_view name, colour;
   sim::Picos sim::TimeShares::*share;
 };
-constexpr std::array<Part, 4> kParts{{{"computing", "#1b6ca8", &sim::TimeShares::compute},
+constexpr std::array<Part, 5> kParts{{{"computing", "#1b6ca8", &sim::TimeShares::compute},
                                       {"communicating", "#e08e2b", &sim::TimeShares::communication},
-                                      {"waiting", "#c23b4f", &sim::TimeShares::waiting},
-                                      {"idle", "#b9bec4", &sim::TimeShares::idle}}};
+                                      {"bubble", "#c23b4f", &sim::TimeShares::bubble},
+                                      {"idle", "#b9bec4", &sim::TimeShares::idle},
+                                      {"unattributed", "#e4e7ea", &sim::TimeShares::unattributed}}};
 
 std::string escaped(std::string_view text) {
   std::string out;
@@ -143,7 +144,7 @@ void Plot::shares() {
 }
 
 void Plot::legend() {
-  double x = kRightPicture;
+  double x = kMiddle;
   for (const Part& part : kParts) {
     put("<rect x=\"{:.1f}\" y=\"{}\" width=\"12\" height=\"12\" fill=\"{}\"/>", x, kHeight - 22, part.colour);
     text(x + 17, kHeight - 12, "start", "mark", part.name);

@@ -16,7 +16,7 @@ constexpr std::size_t kWidth = 100;
 
 // The parts of a row in nanoseconds; what rounding leaves of the whole is unattributed.
 struct Parts {
-  Nanos step, compute, communication, waiting, idle, unattributed;
+  Nanos step, compute, communication, bubble, idle, unattributed, waiting;
 };
 
 Parts parts_of(const sim::ScalingRow& row) {
@@ -24,9 +24,10 @@ Parts parts_of(const sim::ScalingRow& row) {
   parts.step = sim::to_nanos(row.time);
   parts.compute = row.shares.compute / sim::kPicosPerNano;
   parts.communication = row.shares.communication / sim::kPicosPerNano;
-  parts.waiting = row.shares.waiting / sim::kPicosPerNano;
+  parts.bubble = row.shares.bubble / sim::kPicosPerNano;
   parts.idle = row.shares.idle / sim::kPicosPerNano;
-  parts.unattributed = parts.step - parts.compute - parts.communication - parts.waiting - parts.idle;
+  parts.unattributed = parts.step - parts.compute - parts.communication - parts.bubble - parts.idle;
+  parts.waiting = row.shares.waiting / sim::kPicosPerNano;
   return parts;
 }
 
@@ -57,24 +58,25 @@ std::string scaling_text(const ScalingView& view) {
   Page page(kWidth, false);
   page.paragraph("", 0, headline(view));
   page.blank();
-  page.paragraph(
-      "", 0,
-      fmt::format("  {:>9} {:>10} {:>9} {:>10} {:>9} {:>13} {:>8} {:>7}{}", "ranks", "step", "speed-up", "efficiency",
-                  "computing", "communicating", "waiting", "idle", view.batch ? "       batch" : ""));
+  page.paragraph("", 0,
+                 fmt::format("  {:>9} {:>10} {:>9} {:>10} {:>9} {:>13} {:>7} {:>7} {:>12}{}", "ranks", "step",
+                             "speed-up", "efficiency", "computing", "communicating", "bubble", "idle", "unattributed",
+                             view.batch ? "       batch" : ""));
   for (const sim::ScalingRow& row : view.table.rows) {
     const Parts parts = parts_of(row);
-    std::string line = fmt::format("  {:>9} {:>10} {:>9} {:>10} {:>9} {:>13} {:>8} {:>7}", format_count(row.ranks),
-                                   format_duration(parts.step), fmt::format("{:.2f}x", row.speedup),
-                                   fmt::format("{:.1f} %", 100 * row.efficiency), percent(parts.compute, parts.step),
-                                   percent(parts.communication, parts.step), percent(parts.waiting, parts.step),
-                                   percent(parts.idle + parts.unattributed, parts.step));
+    std::string line = fmt::format(
+        "  {:>9} {:>10} {:>9} {:>10} {:>9} {:>13} {:>7} {:>7} {:>12}", format_count(row.ranks),
+        format_duration(parts.step), fmt::format("{:.2f}x", row.speedup), fmt::format("{:.1f} %", 100 * row.efficiency),
+        percent(parts.compute, parts.step), percent(parts.communication, parts.step), percent(parts.bubble, parts.step),
+        percent(parts.idle, parts.step), percent(parts.unattributed, parts.step));
     if (const auto batch = batch_on(view, row.ranks)) line += fmt::format(" {:>11}", format_count(*batch));
     page.paragraph("", 0, line);
   }
   page.blank();
-  page.paragraph("", 0,
-                 "communicating: in a call for which all are there, and not computing; waiting: somebody is not there "
-                 "yet. Means over ranks.");
+  page.paragraph(
+      "", 0,
+      "communicating: in a call, and not computing; bubble: in a send or receive whose partner is not there, "
+      "and of pipeline stages that are done; unattributed: what no record tells. Means over ranks.");
   page.blank();
   page.paragraph("Timed by", 9, printable_line(view.table.timed_by));
   page.paragraph("", 0, "Assumed:");
@@ -92,7 +94,8 @@ std::string scaling_json(const ScalingView& view) {
     const Parts parts = parts_of(row);
     Json made{{"ranks", row.ranks},           {"step_ns", parts.step},       {"speedup", row.speedup},
               {"efficiency", row.efficiency}, {"compute_ns", parts.compute}, {"communication_ns", parts.communication},
-              {"waiting_ns", parts.waiting},  {"idle_ns", parts.idle},       {"unattributed_ns", parts.unattributed}};
+              {"bubble_ns", parts.bubble},    {"idle_ns", parts.idle},       {"unattributed_ns", parts.unattributed},
+              {"waiting_ns", parts.waiting}};
     if (const auto batch = batch_on(view, row.ranks)) made["batch"] = *batch;
     return made;
   });

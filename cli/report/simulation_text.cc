@@ -24,15 +24,15 @@ void show_totals(Page& page, const Simulation& simulation) {
   page.blank();
   page.paragraph("", 0, "Where the time goes:");
   page.paragraph("", 0,
-                 fmt::format("  {:>9} {:>13} {:>8} {:>8} {:>12}  {}", "computing", "communicating", "waiting", "idle",
-                             "ends after", "ranks"));
+                 fmt::format("  {:>9} {:>13} {:>8} {:>8} {:>12} {:>12}  {}", "computing", "communicating", "bubble",
+                             "idle", "unattributed", "ends after", "ranks"));
   const std::size_t shown = std::min(simulation.totals.size(), kTotalsShown);
   for (std::size_t i = 0; i < shown; ++i) {
     const Simulation::Totals& t = simulation.totals[i];
-    page.paragraph(
-        "", 0,
-        fmt::format("  {:>9} {:>13} {:>8} {:>8} {:>12}  {}", share(t.compute, whole), share(t.communication, whole),
-                    share(t.waiting, whole), share(t.idle, whole), format_duration(t.end), t.ranks.text(4)));
+    page.paragraph("", 0,
+                   fmt::format("  {:>9} {:>13} {:>8} {:>8} {:>12} {:>12}  {}", share(t.compute, whole),
+                               share(t.communication, whole), share(t.bubble, whole), share(t.idle, whole),
+                               share(t.unattributed, whole), format_duration(t.end), t.ranks.text(4)));
   }
   if (shown < simulation.totals.size()) {
     page.paragraph(
@@ -51,7 +51,7 @@ void show_completes(Page& page, const Simulation& simulation) {
   page.paragraph("COMPLETES", 11, text, Style::green, Style::bold);
 }
 
-void show_simulation(Page& page, const Simulation& simulation) {
+void show_simulation(Page& page, const Simulation& simulation, bool told) {
   if (simulation.predicted) {
     page.blank();
     page.paragraph("Time:", 6,
@@ -59,6 +59,10 @@ void show_simulation(Page& page, const Simulation& simulation) {
                                format_count(static_cast<std::uint64_t>(*simulation.predicted)),
                                printable_line(simulation.timed_by)));
     show_totals(page, simulation);
+  }
+  if (!told && !simulation.untimed.empty()) {
+    page.blank();
+    page.paragraph("Time:", 6, "none; " + printable_line(simulation.untimed));
   }
   if (simulation.assumed.empty()) return;
   page.blank();

@@ -8,7 +8,8 @@ namespace ddx::cli {
 
 // The headline where nothing was found: that all ran to its end, and how long it takes.
 void show_completes(Page& page, const Simulation& simulation);
-// How long it takes and where the time goes, and what was taken for granted.
-void show_simulation(Page& page, const Simulation& simulation);
+// How long it takes and where the time goes, and what was taken for granted. `told`: why there is no time stands in the
+// headline.
+void show_simulation(Page& page, const Simulation& simulation, bool told);
 
 }  // namespace ddx::cli

@@ -309,7 +309,7 @@ std::string render_text(const Report& report, const RenderOptions& options) {
   show_findings(page, report, options);
   show_clean(page, report);
   if (options.quiet) return page.take();
-  if (report.simulation) show_simulation(page, *report.simulation);
+  if (report.simulation) show_simulation(page, *report.simulation, !report.sufficient);
   show_holes(page, report, options);
   show_foot(page, report);
   return page.take();

@@ -6,7 +6,7 @@
 
 namespace ddx::sim {
 
-// What has to be taken for granted of times that the trace lacks: no computation in it, computations without a length.
+// What has to be taken for granted of times that the trace lacks: no computation in it.
 // Throws Error (which rank, which operation) where it holds no operation, or a time that cannot be: a computation of
 // less than nothing, an operation that ends before it starts.
 Assumptions check_basis(const Trace& trace);

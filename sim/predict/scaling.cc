@@ -26,9 +26,9 @@ ScalingRow row_of(const ReplayResult& result, std::uint32_t ranks) {
     for (const TimeShares& shares : result.shares) sum += static_cast<std::uint64_t>(shares.*part);
     return static_cast<Picos>(sum / result.shares.size());
   };
-  row.shares = {mean(&TimeShares::compute), mean(&TimeShares::communication), mean(&TimeShares::waiting),
-                mean(&TimeShares::idle)};
-  row.unattributed = row.time - row.shares.total();
+  row.shares = {mean(&TimeShares::compute), mean(&TimeShares::communication), mean(&TimeShares::bubble),
+                mean(&TimeShares::idle),    mean(&TimeShares::unattributed),  mean(&TimeShares::waiting)};
+  row.shares.unattributed += row.time - row.shares.total();
   return row;
 }
 
@@ -63,7 +63,9 @@ ScalingTable predict_scaling(const Trace& trace, const ScalingOptions& options) 
   const Assumptions basis = check_basis(trace);
   ScalingTable table;
   Trace whole = trace;
-  Assumptions assumed = take_recorded(whole);
+  Recorded recorded = take_recorded(whole);
+  if (const std::string why = why_untimed(recorded); !why.empty()) throw Error("nothing can be predicted: " + why);
+  Assumptions assumed = std::move(recorded.assumed);
   for (std::string& sentence : lift(whole)) assumed.push_back(std::move(sentence));
   for (std::string& sentence : assumed_groups(whole)) assumed.push_back(std::move(sentence));
   for (const std::uint32_t ranks : options.ranks) {

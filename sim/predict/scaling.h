@@ -27,11 +27,10 @@ struct ScalingOptions {
 
 struct ScalingRow {
   std::uint32_t ranks = 0;
-  Picos time = 0;          // of the whole trace
-  TimeShares shares;       // means over ranks, rounded down
-  Picos unattributed = 0;  // what the means leave of `time`
-  double speedup = 1;      // work done in a second, over that of the first row
-  double efficiency = 1;   // speedup over how many times as many ranks there are
+  Picos time = 0;         // of the whole trace
+  TimeShares shares;      // means over ranks, rounded down; what that leaves of `time` is unattributed
+  double speedup = 1;     // work done in a second, over that of the first row
+  double efficiency = 1;  // speedup over how many times as many ranks there are
 };
 
 struct ScalingTable {

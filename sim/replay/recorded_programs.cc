@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "sim/replay/recorded_times.h"
 #include "sim/replay/unrolled_program.h"
 
 namespace ddx::sim {
@@ -18,14 +19,20 @@ constexpr std::uint64_t kMaxOps = 50'000'000;
 // Operations of a stream among which the cause of a late start is looked for.
 constexpr std::size_t kRemembered = 8;
 
+constexpr std::size_t kUnknownTold = 4;  // kinds of unknown calls
+
 // What all records together came to.
 struct Tally {
   std::uint64_t by_times = 0, by_order = 0;  // records
-  std::uint64_t as_computation = 0;          // operations
   std::uint64_t cut = 0;                     // operations before a group's first common call
+  std::uint64_t placed = 0;                  // operations without times, between those that have them
+  std::map<std::pair<NotTold, std::string>, UnknownCalls> unknown;
+  Recorded out;
 };
 
-bool is_call(OpKind kind) { return is_collective(kind) || is_p2p(kind); }
+bool is_call(OpKind kind) {
+  return is_collective(kind) || is_p2p(kind) || kind == OpKind::unknown || kind == OpKind::coalesced;
+}
 
 // The first sequence number that every member's record still has, by communicator.
 std::map<CommId, std::uint32_t> first_common(const Trace& trace) {
@@ -54,34 +61,36 @@ class Rebuilder {
   Program run();
 
  private:
-  struct Timed {
-    Op op;
-    Nanos start = 0, end = 0;
-    std::uint32_t stream = 0;
-    std::uint32_t handle = 0;  // once it was issued
-  };
   bool is_lost(std::size_t row) const;
-  bool replayable(const Op& op) const;
-  void as_computation(Op& op, Nanos length);
-  bool has_times(const std::vector<Op>& ops) const;
-  std::vector<Op> kept();
-  void by_order(const std::vector<Op>& ops);
-  void by_times(const std::vector<Op>& ops);
-  std::uint32_t stream_of(const Op& op) const;
-  void issue(Timed& timed);
-  void host(OpKind kind, Nanos length, std::uint32_t handle);
-  void mark(OpKind kind);
+  std::optional<NotTold> not_told(const Op& op) const;
+  void as_delay(Op& op, NotTold what);
+  void keep();
+  void keep_row(std::uint32_t row, std::optional<std::uint32_t> group);
+  bool follows_times();
+  std::size_t end_of_group(std::size_t at) const;
+  void by_order();
+  void by_times();
+  void begin_together(const std::vector<RecordedOp*>& parts);
+  void come_late(RecordedOp& row);
+  void issue(RecordedOp& row, bool timed);
+  void append(Signature&& signature) { append(Op{}, std::move(signature)); }
+  void append(Op row, Signature&& signature);
   // The last operation of another stream that ended in (after, before].
-  const Timed* cause(std::uint32_t stream, Nanos after, Nanos before) const;
+  const RecordedOp* cause(std::uint32_t stream, Nanos after, Nanos before) const;
 
   Trace& trace_;
   const RankRecord& record_;
   const Program& rows_;
   const std::map<CommId, std::uint32_t>& first_;
   Tally& tally_;
+  std::vector<RecordedOp> ops_;
+  std::vector<std::uint32_t> row_of_handle_;  // of the record
+  std::vector<std::uint32_t> latest_of_row_;  // by row of the record: index into ops_ of its latest round
   Program out_;
   std::uint32_t handles_ = 0;
-  std::map<std::uint32_t, std::deque<Timed>> latest_;  // by stream: what was issued last, a few of it
+  Nanos now_ = 0;                                           // of the host, if all takes as long as recorded
+  Nanos last_end_ = 0;                                      // of what was issued
+  std::map<std::uint32_t, std::deque<RecordedOp>> latest_;  // by stream: what was issued last, a few of it
 };
 
 bool Rebuilder::is_lost(std::size_t row) const {
@@ -91,187 +100,315 @@ bool Rebuilder::is_lost(std::size_t row) const {
   return at != first_.end() && *rows_.seq(row) < at->second;
 }
 
-bool Rebuilder::replayable(const Op& op) const {
+// nullopt: it can be replayed as what it is.
+std::optional<NotTold> Rebuilder::not_told(const Op& op) const {
   const Signature& signature = trace_.signature(op.signature);
-  if (!is_call(signature.kind)) return signature.kind != OpKind::unknown;
-  if (!op.comm_slot || (is_p2p(signature.kind) && !signature.peer_slot)) return false;
-  return record_.comm_rank[*op.comm_slot] != RankRecord::kNoPosition &&
-         !trace_.communicator(record_.comms[*op.comm_slot]).members.empty();
+  if (!is_call(signature.kind)) return std::nullopt;
+  if (signature.kind == OpKind::unknown) return NotTold::kind;
+  if (!op.comm_slot || record_.comm_rank[*op.comm_slot] == RankRecord::kNoPosition ||
+      trace_.communicator(record_.comms[*op.comm_slot]).members.empty()) {
+    return NotTold::group;
+  }
+  const bool names_peer = signature.peer_slot || is_collective(signature.kind);
+  return names_peer ? std::nullopt : std::optional(NotTold::peer);
 }
 
-void Rebuilder::as_computation(Op& op, Nanos length) {
-  Signature signature;
-  signature.kind = OpKind::compute;
-  signature.compute_time = length;
-  signature.name = trace_.signature(op.signature).name;
-  signature.stream = trace_.signature(op.signature).stream;
-  op = Op{};
-  op.signature = trace_.intern(std::move(signature));
-  ++tally_.as_computation;
+void Rebuilder::as_delay(Op& op, NotTold what) {
+  const Signature& call = trace_.signature(op.signature);
+  std::string name(trace_.text(call.name));
+  if (name.empty()) name = name_of(call.kind);
+  UnknownCalls& unknown = tally_.unknown[{what, name}];
+  unknown.what = what;
+  unknown.name = name;
+  unknown.ranks.insert(*record_.rank);
+  ++unknown.calls;
+  Signature delay;
+  delay.kind = OpKind::delay;
+  delay.compute_time = has_times(op) ? *op.end - *op.start : 0;
+  delay.name = call.name;
+  delay.stream = call.stream;
+  delay.async = call.async;
+  op.signature = trace_.intern(std::move(delay));
+  op.comm_slot.reset();
 }
 
-// What the rank did of what the replay can use.
-std::vector<Op> Rebuilder::kept() {
-  std::vector<Op> ops;
+void Rebuilder::keep_row(std::uint32_t row, std::optional<std::uint32_t> group) {
+  latest_of_row_[row] = kNoOp;
+  if (is_lost(row)) {
+    ++tally_.cut;
+    return;
+  }
+  RecordedOp kept{rows_.at(OpId(row)), 0, std::nullopt, group, 0, 0, 0};
+  const Signature& signature = trace_.signature(kept.op.signature);
+  // A recorder's marker only ends what was posted together; a kernel is all that is known of its parts.
+  if (kept.op.state == OpState::planned || (signature.kind == OpKind::coalesced && record_.snapshot)) return;
+  if (signature.kind == OpKind::wait) {
+    const auto& rows = row_of_handle_;
+    if (!signature.handle || *signature.handle >= rows.size() || latest_of_row_[rows[*signature.handle]] == kNoOp)
+      return;
+    kept.waits_for = latest_of_row_[rows[*signature.handle]];
+  }
+  if (is_call(signature.kind)) ++tally_.out.calls;
+  if (const auto what = not_told(kept.op)) as_delay(kept.op, *what);
+  latest_of_row_[row] = static_cast<std::uint32_t>(ops_.size());
+  ops_.push_back(std::move(kept));
+}
+
+// What the rank did of what the replay can use, its loops run out.
+void Rebuilder::keep() {
+  for (std::uint32_t row = 0; row < rows_.size(); ++row) {
+    if (trace_.signature(rows_.signature(row)).async) row_of_handle_.push_back(row);
+  }
+  latest_of_row_.assign(rows_.size(), kNoOp);
+  std::uint32_t depth = 0, groups = 0;
+  std::optional<std::uint32_t> open;  // the recorder's number of what is posted together
+  std::uint32_t before = 0;
   for (OpCursor cursor(rows_); !cursor.done(); cursor.next()) {
     const std::uint32_t row = cursor.op().value;
-    if (is_lost(row)) {
-      ++tally_.cut;
+    const OpKind kind = trace_.signature(rows_.signature(row)).kind;
+    if (kind == OpKind::group_begin || kind == OpKind::group_end) {
+      if (kind == OpKind::group_begin ? depth++ == 0 : depth > 0 && --depth == 0) ++groups;
       continue;
     }
-    Op op = rows_.at(OpId(row));
-    const OpKind kind = trace_.signature(op.signature).kind;
-    if (op.state == OpState::planned || kind == OpKind::coalesced) continue;
-    if (!replayable(op)) {
-      const bool timed = op.start && op.end && *op.end >= *op.start;
-      const auto start = op.start, end = op.end;
-      as_computation(op, timed ? *end - *start : 0);
-      op.start = start;
-      op.end = end;
-    }
-    ops.push_back(op);
+    const auto number = rows_.group(row);
+    if (depth == 0 && (number != open || row <= before)) ++groups;
+    open = number;
+    before = row;
+    keep_row(row, depth > 0 || number ? std::optional(groups) : std::nullopt);
   }
-  return ops;
 }
 
-bool Rebuilder::has_times(const std::vector<Op>& ops) const {
-  return !ops.empty() &&
-         std::all_of(ops.begin(), ops.end(), [](const Op& op) { return op.start && op.end && *op.end >= *op.start; });
-}
-
-void Rebuilder::mark(OpKind kind) {
-  Signature signature;
-  signature.kind = kind;
-  Op op;
-  op.signature = trace_.intern(std::move(signature));
-  out_.append(op);
-}
-
-void Rebuilder::by_order(const std::vector<Op>& ops) {
-  std::optional<std::uint32_t> open;
-  for (const Op& op : ops) {
-    if (op.group != open) {
-      if (open) mark(OpKind::group_end);
-      if (op.group) mark(OpKind::group_begin);
-      open = op.group;
+// Whether the program can follow the recorded times. Where it cannot although there are computations, nobody knows when
+// these were.
+bool Rebuilder::follows_times() {
+  std::uint64_t all = 0, timed = 0, calls = 0, timed_calls = 0, lengths = 0, computations = 0;
+  for (const RecordedOp& row : ops_) {
+    const Signature& signature = trace_.signature(row.op.signature);
+    if (is_of_host(signature.kind)) continue;
+    const std::uint64_t has = has_times(row.op) ? 1 : 0;
+    ++all;
+    timed += has;
+    if (takes_length(signature.kind)) {
+      ++computations;
+      lengths += has > 0 || signature.compute_time ? 1U : 0U;
+    } else {
+      ++calls;
+      timed_calls += has;
     }
-    Op row;
-    row.signature = op.signature;
-    row.comm_slot = op.comm_slot;
-    row.call_site = op.call_site;
-    out_.append(row);
   }
-  if (open) mark(OpKind::group_end);
+  const bool follows = timed > 0 && timed * 2 >= all && timed_calls * 2 >= calls;
+  if (lengths < computations) {
+    tally_.out.untimed.push_back(fmt::format("{} of {} computations of rank {} have no length", computations - lengths,
+                                             computations, record_.rank->value));
+  } else if (!follows && timed > 0 && computations > 0) {
+    tally_.out.untimed.push_back(fmt::format(
+        "{} of {} calls of rank {} have no times, so that nobody knows which of its computations come before "
+        "which call",
+        calls - timed_calls, calls, record_.rank->value));
+  }
+  if (follows) tally_.placed += all - timed;
+  return follows;
 }
 
-// Streams that are not named are the communicators'.
-std::uint32_t Rebuilder::stream_of(const Op& op) const {
-  const Signature& signature = trace_.signature(op.signature);
-  constexpr std::uint32_t kOfComms = 1U << 30;
-  if (signature.stream) return *signature.stream;
-  return kOfComms + op.comm_slot.value_or(0);
-}
-
-void Rebuilder::issue(Timed& timed) {
-  Signature signature = trace_.signature(timed.op.signature);
-  signature.async = true;
-  signature.stream = timed.stream;
-  if (signature.kind == OpKind::compute) signature.compute_time = timed.end - timed.start;
-  Op row;
+void Rebuilder::append(Op row, Signature&& signature) {
   row.signature = trace_.intern(std::move(signature));
-  row.comm_slot = timed.op.comm_slot;
-  row.call_site = timed.op.call_site;
-  timed.handle = handles_++;
   out_.append(row);
 }
 
-void Rebuilder::host(OpKind kind, Nanos length, std::uint32_t handle) {
-  Signature signature;
-  signature.kind = kind;
-  if (kind == OpKind::compute) signature.compute_time = length;
-  if (kind == OpKind::wait) signature.handle = handle;
+void Rebuilder::issue(RecordedOp& row, bool timed) {
+  Signature signature = trace_.signature(row.op.signature);
+  const bool streams = !is_of_host(signature.kind);
+  if (row.waits_for) signature.handle = ops_[*row.waits_for].handle;
+  if (timed && streams) {
+    signature.async = true;
+    signature.stream = row.stream;
+    if (takes_length(signature.kind)) signature.compute_time = row.end - row.start;
+  }
+  if (signature.async) row.handle = handles_++;
   Op op;
-  op.signature = trace_.intern(std::move(signature));
-  out_.append(op);
+  op.comm_slot = row.op.comm_slot;
+  op.call_site = row.op.call_site;
+  append(op, std::move(signature));
 }
 
-const Rebuilder::Timed* Rebuilder::cause(std::uint32_t stream, Nanos after, Nanos before) const {
-  const Timed* found = nullptr;
+// Behind the last of what is posted together with `at`.
+std::size_t Rebuilder::end_of_group(std::size_t at) const {
+  std::size_t end = at + 1;
+  while (ops_[at].group && end < ops_.size() && ops_[end].group == ops_[at].group) ++end;
+  return end;
+}
+
+Signature mark(OpKind kind) {
+  Signature signature;
+  signature.kind = kind;
+  return signature;
+}
+
+void Rebuilder::by_order() {
+  for (std::size_t at = 0; at < ops_.size();) {
+    const std::size_t end = end_of_group(at);
+    const bool together = ops_[at].group.has_value();
+    if (together) append(mark(OpKind::group_begin));
+    for (; at < end; ++at) issue(ops_[at], false);
+    if (together) append(mark(OpKind::group_end));
+  }
+}
+
+const RecordedOp* Rebuilder::cause(std::uint32_t stream, Nanos after, Nanos before) const {
+  const RecordedOp* found = nullptr;
   for (const auto& [other, issued] : latest_) {
     if (other == stream) continue;
-    for (const Timed& timed : issued) {
-      if (timed.end <= after || timed.end > before) continue;
-      if (found == nullptr || timed.end > found->end) found = &timed;
+    for (const RecordedOp& row : issued) {
+      if (row.end <= after || row.end > before) continue;
+      if (found == nullptr || row.end > found->end) found = &row;
     }
   }
   return found;
 }
 
-void Rebuilder::by_times(const std::vector<Op>& ops) {
-  std::vector<Timed> order;
-  for (const Op& op : ops) order.push_back({op, *op.start, *op.end, stream_of(op), 0});
-  std::stable_sort(order.begin(), order.end(), [](const Timed& a, const Timed& b) { return a.start < b.start; });
-  Nanos now = order.front().start;  // of the host, if all takes as long as recorded
-  for (Timed& timed : order) {
-    auto& own = latest_[timed.stream];
-    Nanos earliest = own.empty() ? now : std::max(now, own.back().end);
-    if (timed.start > earliest) {
-      if (const Timed* other = cause(timed.stream, earliest, timed.start)) {
-        host(OpKind::wait, 0, other->handle);
-        now = std::max(now, other->end);
-        earliest = std::max(earliest, now);
-      }
-    }
-    if (timed.start > earliest) {
-      host(OpKind::compute, timed.start - now, 0);
-      now = timed.start;
-    }
-    issue(timed);
-    own.push_back(timed);
+// Puts a late start down to what it may have waited for.
+void Rebuilder::come_late(RecordedOp& row) {
+  const auto own = latest_.find(row.stream);
+  Nanos earliest = own == latest_.end() ? now_ : std::max(now_, own->second.back().end);
+  if (row.start <= earliest) return;
+  if (const RecordedOp* other = cause(row.stream, earliest, row.start)) {
+    Signature wait = mark(OpKind::wait);
+    wait.handle = other->handle;
+    append(std::move(wait));
+    now_ = std::max(now_, other->end);
+    earliest = std::max(earliest, now_);
+  }
+  if (row.start <= earliest) return;
+  Signature delay = mark(OpKind::delay);
+  delay.async = true;
+  delay.stream = row.stream;
+  delay.compute_time = row.start - earliest;
+  ++handles_;
+  append(std::move(delay));
+}
+
+void Rebuilder::begin_together(const std::vector<RecordedOp*>& parts) {
+  std::vector<std::uint32_t> late;  // streams whose late start is accounted for
+  for (RecordedOp* row : parts) {
+    if (is_of_host(trace_.signature(row->op.signature).kind)) continue;
+    if (std::find(late.begin(), late.end(), row->stream) != late.end()) continue;
+    late.push_back(row->stream);
+    come_late(*row);
+  }
+  const bool together = parts.front()->group.has_value();
+  if (together) append(mark(OpKind::group_begin));
+  for (RecordedOp* row : parts) {
+    issue(*row, true);
+    const OpKind kind = trace_.signature(row->op.signature).kind;
+    if (row->waits_for) now_ = std::max(now_, ops_[*row->waits_for].end);
+    if (kind == OpKind::host_sync) now_ = std::max(now_, last_end_);
+    if (is_of_host(kind)) continue;
+    last_end_ = std::max(last_end_, row->end);
+    auto& own = latest_[row->stream];
+    own.push_back(*row);
     if (own.size() > kRemembered) own.pop_front();
   }
-  host(OpKind::host_sync, 0, 0);
+  if (together) append(mark(OpKind::group_end));
+}
+
+void Rebuilder::by_times() {
+  place(trace_, ops_);
+  std::vector<std::vector<RecordedOp*>> order;  // what is posted together
+  for (std::size_t at = 0; at < ops_.size();) {
+    auto& parts = order.emplace_back();
+    for (const std::size_t end = end_of_group(at); at < end; ++at) parts.push_back(&ops_[at]);
+  }
+  const auto start = [](const std::vector<RecordedOp*>& parts) {
+    return (*std::min_element(parts.begin(), parts.end(),
+                              [](const RecordedOp* a, const RecordedOp* b) { return a->start < b->start; }))
+        ->start;
+  };
+  std::stable_sort(order.begin(), order.end(), [&](const auto& a, const auto& b) { return start(a) < start(b); });
+  now_ = last_end_ = start(order.front());
+  for (const auto& parts : order) begin_together(parts);
+  append(mark(OpKind::host_sync));
 }
 
 Program Rebuilder::run() {
-  const std::vector<Op> ops = kept();
-  if (has_times(ops)) {
+  keep();
+  if (follows_times()) {
     ++tally_.by_times;
-    by_times(ops);
+    by_times();
   } else {
     ++tally_.by_order;
-    by_order(ops);
+    by_order();
   }
   return std::move(out_);
 }
 
-Assumptions told(const Tally& tally) {
-  Assumptions said;
+std::string_view text_of(NotTold what) {
+  switch (what) {
+    case NotTold::kind: return "kind";
+    case NotTold::group: return "group";
+    case NotTold::peer: return "peer";
+  }
+  return "";
+}
+
+// "40 ncclKernel_SendRecv (group) of ranks 0-7".
+std::string unknown_text(const Recorded& recorded) {
+  std::vector<const UnknownCalls*> most;
+  for (const UnknownCalls& unknown : recorded.unknown) most.push_back(&unknown);
+  std::stable_sort(most.begin(), most.end(),
+                   [](const UnknownCalls* a, const UnknownCalls* b) { return a->calls > b->calls; });
+  std::string text;
+  for (std::size_t i = 0; i < std::min(most.size(), kUnknownTold); ++i) {
+    text += fmt::format("{}the {} of {} {} of {}", i == 0 ? "" : ", ", text_of(most[i]->what), most[i]->calls,
+                        most[i]->name, most[i]->ranks.label(4));
+  }
+  if (most.size() > kUnknownTold) text += fmt::format(" and of {} more kinds of call", most.size() - kUnknownTold);
+  return text;
+}
+
+void tell(Tally& tally) {
+  Recorded& out = tally.out;
+  for (auto& [key, unknown] : tally.unknown) {
+    out.unknown_calls += unknown.calls;
+    out.unknown.push_back(std::move(unknown));
+  }
+  Assumptions& said = out.assumed;
   if (tally.by_times > 0) {
     said.push_back(
-        fmt::format("programs of {} follow the recorded times: what began late waited for what ended last "
-                    "before it on another stream, else for the host",
+        fmt::format("programs of {} follow the recorded times: what began late waited for what ended last before it on "
+                    "another stream; what is left of its gap is a delay of that length, whatever else changes",
                     tally.by_times == 1 ? "one rank" : fmt::format("{} ranks", tally.by_times)));
   }
   if (tally.by_order > 0) {
     said.push_back(fmt::format("of {} the recorded calls are taken for all that there is, in their order",
                                tally.by_order == 1 ? "one rank" : fmt::format("{} ranks", tally.by_order)));
   }
-  if (tally.as_computation > 0) {
-    said.push_back(
-        fmt::format("{} operations of unknown kind, or of groups whose members are not known, are replayed as "
-                    "computations of their length",
-                    tally.as_computation));
+  if (tally.placed > 0) {
+    said.push_back(fmt::format("{} without a time {} put between {} neighbours",
+                               tally.placed == 1 ? "1 operation" : fmt::format("{} operations", tally.placed),
+                               tally.placed == 1 ? "was" : "were", tally.placed == 1 ? "its" : "their"));
+  }
+  if (out.unknown_calls > 0) {
+    said.push_back(fmt::format("{} of {} calls cannot be replayed and were passed over: not recorded are {}",
+                               out.unknown_calls, out.calls, unknown_text(out)));
   }
   if (tally.cut > 0) {
     said.push_back(fmt::format("{} calls were left out that not all members still have", tally.cut));
   }
-  return said;
 }
 
 }  // namespace
 
-Assumptions take_recorded(Trace& trace) {
+std::string why_untimed(const Recorded& recorded) {
+  std::string why;
+  if (recorded.unknown_calls > 0) {
+    why = fmt::format("{} of {} calls have no time on another network: not recorded are {}", recorded.unknown_calls,
+                      recorded.calls, unknown_text(recorded));
+  }
+  for (const std::string& sentence : recorded.untimed) why += (why.empty() ? "" : "; ") + sentence;
+  return why;
+}
+
+Recorded take_recorded(Trace& trace) {
   Tally tally;
   const auto first = first_common(trace);
   for (std::size_t i = 0; i < trace.ranks.size(); ++i) {
@@ -283,12 +420,14 @@ Assumptions take_recorded(Trace& trace) {
     }
     record.comm_rank.resize(record.comms.size(), RankRecord::kNoPosition);
     Program program = Rebuilder(trace, record, first, tally).run();
+    ++tally.out.records;
     record.program = ProgramId(trace.programs.size());
     record.snapshot = record.head_lost = record.tail_lost = false;
     record.whole_program = true;
     trace.programs.push_back(std::move(program));
   }
-  return told(tally);
+  tell(tally);
+  return std::move(tally.out);
 }
 
 }  // namespace ddx::sim

@@ -43,13 +43,16 @@ struct ReplayOptions {
 };
 
 // Where the time of a rank goes, from the start of the run to the end of all ranks. Of what goes on at one time the
-// first in this order counts.
+// first in this order counts. analyzers/breakdown has the definitions (docs/stragglers.md), and says the same of the
+// trace that a replay predicts.
 struct TimeShares {
   Picos compute = 0;
-  Picos communication = 0;  // in a call for which all are there
-  Picos waiting = 0;        // in a call for which somebody is not there: bubbles, stragglers
-  Picos idle = 0;           // in none, or at its end
-  Picos total() const { return compute + communication + waiting + idle; }
+  Picos communication = 0;  // in a call, and not computing: exposed
+  Picos bubble = 0;         // in a send or receive whose partner is not there; of ranks with any, also at their end
+  Picos idle = 0;           // in nothing
+  Picos unattributed = 0;   // in a delay of a rank of which no computation is known
+  Picos waiting = 0;        // of `communication`: in a collective for which somebody is not there
+  Picos total() const { return compute + communication + bubble + idle + unattributed; }
   bool operator==(const TimeShares&) const = default;
 };
 

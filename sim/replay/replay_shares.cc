@@ -46,31 +46,34 @@ Picos covered(const std::array<Intervals, kLists>& lists, std::size_t kinds) {
 
 }  // namespace
 
-// What overlaps counts once: as computation before communication before waiting.
+// What overlaps counts once, in the order of the lists.
 TimeShares ReplayEngine::shares_of(std::uint32_t id, Picos run_end) const {
   const Rank& rank = ranks_[id];
   const auto& ops = program(id).ops;
-  std::array<Intervals, 3> intervals;
-  auto& [compute, communication, waiting] = intervals;
+  std::array<Intervals, 5> intervals;
+  auto& [compute, communication, waiting, bubble, delays] = intervals;
+  bool computes = false;
   for (std::uint32_t at = 0; at < ops.size(); ++at) {
     const OpTimes& times = times_[rank.base + at];
     if (times.end == kNoTime) continue;
     if (ops[at].kind == OpKind::compute) {
+      computes = true;
       add(compute, times.start, times.end);
+    } else if (ops[at].kind == OpKind::delay) {
+      add(delays, times.start, times.end);
     } else if (ops[at].streamed) {
       const Picos ready = std::clamp(times.ready, times.start, times.end);
-      add(waiting, times.start, ready);
+      add(is_p2p(ops[at].kind) ? bubble : waiting, times.start, ready);
       add(communication, ready, times.end);
     }
   }
   for (Intervals& kind : intervals) order(kind);
-  const Picos computing = covered(intervals, 1), active = covered(intervals, 2), all = covered(intervals, 3);
-  TimeShares shares;
-  shares.compute = computing;
-  shares.communication = active - computing;
-  shares.waiting = all - active;
-  shares.idle = run_end - all;
-  return shares;
+  if (!program(id).endpoints.empty()) add(bubble, rank.last_end, run_end);
+  // What a rank did that computes is known, but for nothing.
+  if (computes) delays.clear();
+  const auto up_to = [&](std::size_t kinds) { return covered(intervals, kinds); };
+  const Picos computing = up_to(1), served = up_to(2), calling = up_to(3), waited = up_to(4), all = up_to(5);
+  return {computing, calling - computing, waited - calling, run_end - all, all - waited, calling - served};
 }
 
 }  // namespace ddx::sim

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "cli/report/inventory.h"
 #include "traces/formats/ops.h"
@@ -176,6 +177,35 @@ TEST(Inventory, EveryKindOfEventHasItsOwnName) {
   EXPECT_EQ(kind_of(NetSocketError{}), "net_socket_error");
   EXPECT_EQ(kind_of(ProcessEnd{}), "process_end");
   EXPECT_EQ(kind_of(RankAddress{}), "rank_address");
+}
+
+// Clocks a second apart. The send takes 100 ns, its receive 60: rank 0 waited for 40 of them. Then 10 ns of nothing and
+// 30 of work on rank 0, half of it beside a call.
+TEST(Inventory, TellsWhereTheTimeWent) {
+  const Evidence evidence = formats::read_ops(
+      "world 2\nall record part\n"
+      "0 send f32 8 to 1 stream=1 start=1000 end=1100\n"
+      "1 recv f32 8 from 0 stream=1 start=1000001040 end=1000001100\n"
+      "0 compute 30ns stream=7 start=1110 end=1140\n0 all_reduce f32 8 stream=1 start=1125 end=1140\n");
+  const auto info = nlohmann::json::parse(render_info_json(take_inventory(evidence)));
+  const auto parts = [&](std::size_t rank, const char* key) { return info["times"].at(rank)[key].get<int>(); };
+  ASSERT_EQ(info["times"].size(), 2U);
+  EXPECT_EQ(info["times"][0]["rank"], 0);
+  EXPECT_EQ(parts(0, "span_ns"), 140);
+  EXPECT_EQ(parts(0, "compute_ns"), 30);
+  EXPECT_EQ(parts(0, "overlapped_ns"), 15);
+  EXPECT_EQ(parts(0, "communication_ns"), 60);
+  EXPECT_EQ(parts(0, "bubble_ns"), 40);
+  EXPECT_EQ(parts(0, "idle_ns"), 10);
+  EXPECT_EQ(parts(0, "unattributed_ns"), 0);
+  EXPECT_EQ(info["times"][0]["streams"].size(), 2U);
+  EXPECT_EQ(parts(1, "span_ns"), 60);
+  EXPECT_EQ(parts(1, "communication_ns"), 60);
+  const std::string text = render_info_text(take_inventory(evidence), 120, false, false, false);
+  EXPECT_THAT(text, HasSubstr("Where the time goes:"));
+  EXPECT_THAT(text, HasSubstr("28.6 %")) << "40 of 140";
+  const Evidence untimed = formats::read_ops("world 2\nall all_reduce f32 8\n");
+  EXPECT_FALSE(nlohmann::json::parse(render_info_json(take_inventory(untimed))).contains("times"));
 }
 
 }  // namespace

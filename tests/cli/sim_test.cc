@@ -190,8 +190,8 @@ TEST_F(Sim, WhoIsSlowMakesOthersWait) {
   const json timed = report(kTraining, {"--flat", "1GB/s,1us", "--algorithm", "ring", "--slow", "3=1.2"});
   EXPECT_EQ(timed["predicted_ns"], 6'008'000);
   for (const json& totals : timed["rank_totals"]) {
-    EXPECT_EQ(totals["compute_ns"].get<int>() + totals["communication_ns"].get<int>() +
-                  totals["waiting_ns"].get<int>() + totals["idle_ns"].get<int>(),
+    EXPECT_EQ(totals["compute_ns"].get<int>() + totals["communication_ns"].get<int>() + totals["bubble_ns"].get<int>() +
+                  totals["idle_ns"].get<int>() + totals["unattributed_ns"].get<int>(),
               6'008'000);
     // Rank 0 meets 2 after its own 4 us, and 2 has met 3 by then.
     EXPECT_EQ(totals["waiting_ns"], totals["ranks"][0] == 3 ? 0 : 1'000'000) << totals;
@@ -278,7 +278,7 @@ TEST_F(Sim, PredictsOtherNumbersOfRanks) {
   EXPECT_EQ(weak["rows"][1]["step_ns"], 5'000'000 + 4'000 + 14 * 1'250);
   EXPECT_EQ(weak["rows"][1]["batch"], 256);
   for (const json& row : weak["rows"]) {
-    EXPECT_EQ(row["compute_ns"].get<int>() + row["communication_ns"].get<int>() + row["waiting_ns"].get<int>() +
+    EXPECT_EQ(row["compute_ns"].get<int>() + row["communication_ns"].get<int>() + row["bubble_ns"].get<int>() +
                   row["idle_ns"].get<int>() + row["unattributed_ns"].get<int>(),
               row["step_ns"].get<int>());
   }
@@ -289,6 +289,58 @@ TEST_F(Sim, PredictsOtherNumbersOfRanks) {
   // tp: two steps of 1 us and 250 of a quarter's 500 bytes.
   EXPECT_EQ(strong["rows"][1]["step_ns"], 1'250'000 + 2 * 1'250 + 14 * 1'250);
   EXPECT_EQ(strong["rows"][1]["batch"], 64);
+}
+
+// A rank of two, with 20 us of nothing between its kernels.
+constexpr const char* kRecorded =
+    "world 2\n0 record part\n0 compute 10us stream=7 start=0 end=10000\n"
+    "0 all_reduce i8 4000 stream=9 start=10000 end=25000\n0 compute 10us stream=7 start=45000 end=55000\nabsent 1\n";
+
+TEST_F(Sim, GapsOfARecordingAreNoComputations) {
+  const json timed = report(kRecorded, {"--world-size", "2", "--flat", "1GB/s,1us", "--algorithm", "ring"});
+  // The all_reduce takes 2 x (1 + 2) us here; 20 us of nothing stay.
+  EXPECT_EQ(timed["predicted_ns"], 10'000 + 6'000 + 20'000 + 10'000);
+  ASSERT_EQ(timed["rank_totals"].size(), 1U);
+  EXPECT_EQ(timed["rank_totals"][0]["compute_ns"], 20'000);
+  EXPECT_EQ(timed["rank_totals"][0]["communication_ns"], 6'000);
+  EXPECT_EQ(timed["rank_totals"][0]["idle_ns"], 20'000);
+}
+
+TEST_F(Sim, HalfARecordedJobIsNoFault) {
+  const Answer answer = sim(kRecorded);
+  EXPECT_EQ(answer.status, 3) << answer.out;
+  EXPECT_THAT(on_one_line(answer.out),
+              testing::StartsWith("INCONCLUSIVE the evidence does not suffice to judge: there is no trace of rank 1, "
+                                  "which the other one waits for: --world-size 2 lets recorded ranks stand for it"));
+  EXPECT_THAT(answer.out, testing::Not(testing::AnyOf(HasSubstr("ERROR"), HasSubstr("TORCH_"), HasSubstr("dump"))));
+  EXPECT_EQ(sim("world 2\n0 all_reduce i8 4000\nabsent 1\n").status, 1) << "a program is all that there is";
+}
+
+TEST_F(Sim, CallsThatAreNotKnownHaveNoTime) {
+  const std::string ops =
+      "world 2\nall record part\nall compute 10us stream=7 start=0 end=10000\n"
+      "all unknown f32 8 name=\"teleport\" stream=9 start=10000 end=20000\nall barrier stream=9 start=20000 "
+      "end=21000\n";
+  for (const std::vector<std::string>& network :
+       {std::vector<std::string>{"--flat", "1GB/s,1us"}, {"--cluster", "dgx-h100"}}) {
+    const Answer answer = sim(ops, network);
+    EXPECT_EQ(answer.status, 3) << answer.out;
+    EXPECT_THAT(on_one_line(answer.out), HasSubstr("2 of 4 calls have no time on another network: not recorded are the "
+                                                   "kind of 2 teleport of ranks 0,1"));
+    const json timed = report(ops, network);
+    EXPECT_EQ(timed["simulation"]["outcome"], "completes") << "its order is judged";
+    EXPECT_FALSE(timed.contains("predicted_ns") || timed.contains("rank_totals"));
+    std::vector<std::string> predict{"predict", write(ops), "--scale", "2,4"};
+    predict.insert(predict.end(), network.begin(), network.end());
+    const Answer predicted = ddx(predict);
+    EXPECT_EQ(predicted.status, 3);
+    EXPECT_THAT(on_one_line(predicted.err), HasSubstr("teleport"));
+    EXPECT_TRUE(predicted.out.empty());
+  }
+  EXPECT_EQ(sim(ops).status, 0) << "without a network nobody asked for a time";
+  const Answer nothing = sim("world 2\nall record part\nall unknown f32 8 name=\"teleport\"\n");
+  EXPECT_EQ(nothing.status, 3) << nothing.out;
+  EXPECT_THAT(on_one_line(nothing.out), HasSubstr("none of its calls can be replayed"));
 }
 
 TEST_F(Sim, RefusesWhatIsNoPrediction) {

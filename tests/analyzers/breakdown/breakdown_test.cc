@@ -35,7 +35,7 @@ Trace trace_of(const std::vector<Row>& rows) {
 }
 
 TimeParts parts(Nanos compute, Nanos exposed, Nanos overlapped, Nanos idle, Nanos unattributed) {
-  return {compute, exposed, overlapped, idle, unattributed};
+  return {compute, exposed, overlapped, 0, idle, unattributed};
 }
 
 TEST(Breakdown, work_and_communication_on_two_streams) {
@@ -57,6 +57,18 @@ TEST(Breakdown, between_calls_alone_nothing_is_known) {
   const auto times = break_down(trace_of({{OpKind::all_reduce, {}, 0, 10, {}}, {OpKind::barrier, {}, 25, 30, {}}}));
   ASSERT_EQ(times.size(), 1U);
   EXPECT_EQ(times[0].parts, parts(0, 15, 0, 0, 15));
+}
+
+TEST(Breakdown, a_delay_is_idle_only_where_work_is_known) {
+  EXPECT_EQ(break_down(trace_of({{OpKind::compute, {}, 0, 10, 7}, {OpKind::delay, {}, 10, 30, 7}}))[0].parts,
+            parts(10, 0, 0, 20, 0));
+  EXPECT_EQ(break_down(trace_of({{OpKind::barrier, {}, 0, 10, 7}, {OpKind::delay, {}, 10, 30, 7}}))[0].parts,
+            parts(0, 10, 0, 0, 20));
+  // A program that is known to its end does nothing where it does nothing; what it waits for is another matter.
+  Trace whole =
+      trace_of({{OpKind::barrier, {}, 0, 10, 7}, {OpKind::delay, {}, 10, 30, 7}, {OpKind::barrier, {}, 35, 40, 7}});
+  whole.ranks[0].whole_program = true;
+  EXPECT_EQ(break_down(whole)[0].parts, parts(0, 15, 0, 5, 20));
 }
 
 TEST(Breakdown, a_call_whose_start_is_not_known_is_unattributed) {
