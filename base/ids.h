@@ -27,6 +27,10 @@ using CallSiteId = Id<struct CallSiteTag>;    // Trace::call_sites
 using StringId = Id<struct StringTag>;        // Trace::strings
 using InputId = Id<struct InputTag>;          // Evidence::inputs
 
+// Ranks that a job may have. Each costs some hundred bytes of bindings, so that a larger bound would let a line of text
+// claim many gigabytes.
+constexpr std::uint32_t kMaxRanks = 1U << 20;
+
 // A global rank of the job. Signed, since hostile input holds negative ones and a finding must be able to name them.
 struct RankId {
   std::int32_t value = 0;

@@ -391,7 +391,7 @@ std::optional<Finding> dumps_disagree(const Evidence& evidence) {
       const Communicator& comm = evidence.trace.communicator(id);
       const std::string_view name = evidence.trace.text(comm.name);
       if (comm.synthesized || name.empty() || !is_default_group(name)) continue;
-      const std::size_t size = comm.members.empty() ? comm.declared_size.value_or(0) : comm.members.size();
+      const std::size_t size = comm.size();
       if (size == 0) continue;
       sizes[size].push_back(*record.rank);
       break;

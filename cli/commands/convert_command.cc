@@ -78,8 +78,7 @@ void tell_left_out(const Evidence& evidence, std::size_t unwritten, Console& con
 }
 
 bool can_be_written(const RankRecord& record) {
-  return record.rank && record.rank->value >= 0 &&
-         record.rank->value < static_cast<std::int64_t>(formats::kMaxOpsWorld);
+  return record.rank && record.rank->value >= 0 && record.rank->value < static_cast<std::int64_t>(kMaxRanks);
 }
 
 Exit convert(const Options& options, Console& console) {

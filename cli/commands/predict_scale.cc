@@ -24,7 +24,7 @@ std::vector<std::uint32_t> scale_of(const std::string& text) {
   for (std::size_t at = 0; at <= text.size();) {
     const std::size_t comma = std::min(text.find(',', at), text.size());
     const auto number = formats::parse_unsigned(text.substr(at, comma - at));
-    if (!number || *number == 0 || *number > sim::kMaxRanks) {
+    if (!number || *number == 0 || *number > kMaxRanks) {
       throw UsageError(fmt::format("--scale '{}': expected numbers of ranks between commas, such as 8,16,64", text));
     }
     ranks.push_back(static_cast<std::uint32_t>(*number));

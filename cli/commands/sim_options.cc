@@ -26,7 +26,7 @@ namespace {
 
 void add_sim_options(CLI::App& app, SimOptions& options) {
   app.add_option("--world-size", options.world_size, "Lay the trace over so many ranks, by replicas")
-      ->check(CLI::Range(1, 1 << 20))
+      ->check(CLI::Range(1U, kMaxRanks))
       ->option_text("N");
   app.add_option("--map", options.map, "What a group is for: GROUP=data (it grows with the replicas) or GROUP=model")
       ->option_text("GROUP=ROLE");

@@ -16,7 +16,6 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::uint32_t kMostRanks = 1U << 20;
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 50;
 
 // One run's object, with its place for messages.
@@ -46,8 +45,8 @@ class RunFile {
     const Json* found = find(key);
     if (found == nullptr) return std::nullopt;
     const bool fits =
-        found->is_number_unsigned() && found->get<std::uint64_t>() >= 1 && found->get<std::uint64_t>() <= kMostRanks;
-    if (!fits) fail(key, fmt::format("a whole number from 1 to {}", kMostRanks));
+        found->is_number_unsigned() && found->get<std::uint64_t>() >= 1 && found->get<std::uint64_t>() <= kMaxRanks;
+    if (!fits) fail(key, fmt::format("a whole number from 1 to {}", kMaxRanks));
     return found->get<std::uint32_t>();
   }
   const Json& rows() const {
@@ -160,7 +159,7 @@ CollectiveRun read_run(const RunFile& file) {
       file.count("gpus_per_node").value_or(std::max(1U, ranks.value_or(1) / nodes.value_or(1)));
   run.placement.nodes = nodes.value_or(std::max(1U, ranks.value_or(per_node) / per_node));
   run.placement.ranks =
-      ranks.value_or(std::min<std::uint64_t>(kMostRanks, std::uint64_t{per_node} * run.placement.nodes));
+      ranks.value_or(std::min<std::uint64_t>(kMaxRanks, std::uint64_t{per_node} * run.placement.nodes));
   run.placement.most_per_node = run.placement.fewest_per_node = per_node;
   RunCluster found = cluster_of({run.gpu, file.text("intra"), run.nic, run.placement.nodes, per_node});
   run.cluster = std::move(found.cluster);

@@ -8,8 +8,6 @@
 
 namespace ddx::sim {
 
-constexpr std::uint32_t kMaxRanks = 1U << 20;
-
 // "dgx-h100", "dgx-h100:32" (32 nodes), "flat:50GB/s,1us:16" (16 ranks; their number may be left out), or the path of a
 // cluster file. Throws Error: file, key path, what was expected.
 Cluster read_cluster(const std::string& path_or_preset);

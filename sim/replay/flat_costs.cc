@@ -27,8 +27,7 @@ class FlatCosts final : public CostModel {
   std::uint64_t mark(RankId, RankId) const override { return 0; }
 
   std::optional<Cost> collective(const Communicator& communicator, const Work& work) const override {
-    const auto ranks = communicator.members.empty() ? communicator.declared_size.value_or(0)
-                                                    : static_cast<std::uint32_t>(communicator.members.size());
+    const std::uint32_t ranks = communicator.size();
     if (ranks == 0) return std::nullopt;
     Work priced = work;
     // Making groups is a meeting of all, no more.

@@ -72,11 +72,6 @@ struct ChannelKeyHash {
   }
 };
 
-std::uint32_t size_of(const Communicator& communicator) {
-  return communicator.members.empty() ? communicator.declared_size.value_or(0)
-                                      : static_cast<std::uint32_t>(communicator.members.size());
-}
-
 class Folder {
  public:
   Folder(const Trace& trace, const std::vector<UnrolledProgram>& programs, const FoldOptions& options,
@@ -99,7 +94,7 @@ class Folder {
 
   // Whether any class has several records; else nothing bound to them is taken for alike.
   bool merged() const { return options_.merge && out_.representative.size() < trace_.ranks.size(); }
-  std::uint32_t size_of_comm(std::uint32_t comm) const { return size_of(trace_.communicators()[comm]); }
+  std::uint32_t size_of_comm(std::uint32_t comm) const { return trace_.communicators()[comm].size(); }
   bool is_member(const RankRecord& record, std::size_t slot) const {
     return record.comm_rank[slot] < size_of_comm(record.comms[slot].value);
   }

@@ -13,8 +13,6 @@
 namespace ddx::sim {
 namespace {
 
-constexpr std::int64_t kMaxWorld = 1 << 20;
-
 // Members first, first + stride, ...
 struct Pattern {
   std::int64_t stride = 1;
@@ -187,7 +185,7 @@ Assumptions Lifter::told() const {
 
 Assumptions Lifter::run() {
   world_ = trace_.world_size.value_or(static_cast<std::uint32_t>(trace_.ranks.size()));
-  if (world_ > kMaxWorld) throw Error(fmt::format("a world of {} ranks: expected at most {}", world_, kMaxWorld));
+  if (world_ > kMaxRanks) throw Error(fmt::format("a world of {} ranks: expected at most {}", world_, kMaxRanks));
   std::set<RankId> there;
   for (const RankRecord& record : trace_.ranks) {
     if (!record.rank) throw Error("a record does not say of which rank it is");

@@ -6,13 +6,6 @@
 #include "sim/replay/replay_engine.h"
 
 namespace ddx::sim {
-namespace {
-
-// Resources are numbered by rank.
-constexpr std::int32_t kMaxTimedRank = 1 << 20;
-
-}  // namespace
-
 ReplayEngine::ReplayEngine(const Trace& trace, const ReplayOptions& options)
     : trace_(trace), options_(options), classes_(trace), random_(options.visit_seed) {
   set_up();
@@ -30,8 +23,9 @@ bool ReplayEngine::check_records() {
   for (const RankRecord& record : trace_.ranks) {
     if (!record.rank) return refuse("a record does not say of which rank it is");
     claimed.push_back(record.rank->value);
-    if (timed() && (record.rank->value < 0 || record.rank->value >= kMaxTimedRank)) {
-      return refuse(fmt::format("rank {} is on no network: expected 0 to {}", record.rank->value, kMaxTimedRank - 1));
+    // Resources are numbered by rank.
+    if (timed() && (record.rank->value < 0 || record.rank->value >= std::int64_t{kMaxRanks})) {
+      return refuse(fmt::format("rank {} is on no network: expected 0 to {}", record.rank->value, kMaxRanks - 1));
     }
     if (record.snapshot && !record.whole_program) {
       return refuse(fmt::format("rank {} has a recorder's buffer, not its whole program", record.rank->value));

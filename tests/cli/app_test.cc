@@ -13,36 +13,17 @@
 #include "tests/cli/run_ddx.h"
 #include "tests/cli/sample_report.h"
 #include "tests/cli/well_formed.h"
+#include "tests/support/scratch_folder.h"
 
 namespace ddx::cli {
 namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
-using testing::HasSubstr;
-using testing::StartsWith;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
-class App : public testing::Test {
- protected:
-  App() {
-    std::string name = (fs::temp_directory_path() / "ddx_cli_XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("no scratch folder");
-    folder_ = name;
-  }
-  ~App() override {
-    std::error_code ignored;
-    fs::remove_all(folder_, ignored);
-  }
-  std::string path(const std::string& name = "") const { return (folder_ / name).string(); }
-  std::string write(const std::string& name, const std::string& text) const {
-    fs::create_directories((folder_ / name).parent_path());
-    std::ofstream(folder_ / name, std::ios::binary) << text;
-    return path(name);
-  }
-
- private:
-  fs::path folder_;
-};
+class App : public ::testing::Test, protected ddx::testing::ScratchFolder {};
 
 // Two ranks use two groups in opposite orders; and two that agree.
 constexpr const char* kInverted =
@@ -101,8 +82,8 @@ TEST_F(App, WrongUsageIsTwoAndSaysWhatToDo) {
   };
   for (const Case& c : cases) {
     const Answer answer = ddx(c.arguments);
-    EXPECT_EQ(answer.status, 2) << testing::PrintToString(c.arguments);
-    EXPECT_THAT(answer.err, HasSubstr(c.says)) << testing::PrintToString(c.arguments);
+    EXPECT_EQ(answer.status, 2) << ::testing::PrintToString(c.arguments);
+    EXPECT_THAT(answer.err, HasSubstr(c.says)) << ::testing::PrintToString(c.arguments);
     EXPECT_THAT(answer.err, StartsWith("ddx: "));
     EXPECT_EQ(answer.err.find('\x1b'), std::string::npos);
     EXPECT_EQ(answer.out, "");
@@ -113,7 +94,7 @@ TEST_F(App, HelpAndVersionAreFine) {
   EXPECT_EQ(ddx({"--help"}).status, 0);
   EXPECT_THAT(ddx({"--help"}).out, HasSubstr("Exit status"));
   EXPECT_THAT(ddx({"analyze", "--help"}).out, HasSubstr("--rank-from"));
-  EXPECT_THAT(ddx({"--version"}).out, testing::MatchesRegex("ddx [0-9]+\\.[0-9]+\\.[0-9]+\n"));
+  EXPECT_THAT(ddx({"--version"}).out, ::testing::MatchesRegex("ddx [0-9]+\\.[0-9]+\\.[0-9]+\n"));
 }
 
 TEST_F(App, HelpIsACommandToo) {
@@ -131,7 +112,7 @@ TEST_F(App, HelpIsACommandToo) {
 
 // An option that does nothing in a command is taken there, and not told; what is told is true of that command.
 TEST_F(App, HelpTellsWhatOptionsDoThere) {
-  using testing::Not;
+  using ::testing::Not;
   const auto help = [](const char* command) { return ddx({command, "--help"}).out; };
   EXPECT_THAT(help("analyze"), HasSubstr("One line a finding"));
   for (const char* command : {"info", "explain", "convert"}) EXPECT_THAT(help(command), Not(HasSubstr("finding\n")));
@@ -168,7 +149,7 @@ TEST_F(App, APatternForRanksThatFindsNoneIsTold) {
                   .out,
               HasSubstr(says));
   EXPECT_THAT(ddx({"convert", path("in"), "--rank-from", "foo_(\\d+)", "-o", "-"}).err, HasSubstr(says));
-  EXPECT_THAT(ddx({"analyze", path("in"), "--rank-from", "rank_(\\d+)"}).out, testing::Not(HasSubstr(says)));
+  EXPECT_THAT(ddx({"analyze", path("in"), "--rank-from", "rank_(\\d+)"}).out, ::testing::Not(HasSubstr(says)));
 }
 
 TEST_F(App, StatusFollowsFindingsAndFailOn) {
@@ -244,7 +225,8 @@ TEST_F(App, WhatProvesNothingIsInconclusive) {
         << file;
   }
   EXPECT_THAT(ddx({"analyze", path("deep.ops"), "--quiet"}).out, HasSubstr("more than 50,000,000 operations"));
-  EXPECT_THAT(ddx({"analyze", path("job.sh")}).out, testing::Not(HasSubstr("ddx check"))) << "there is no such command";
+  EXPECT_THAT(ddx({"analyze", path("job.sh")}).out, ::testing::Not(HasSubstr("ddx check")))
+      << "there is no such command";
 }
 
 TEST_F(App, OutputGoesToTheFile) {
@@ -274,8 +256,8 @@ TEST_F(App, EvidenceIsNeverOverwritten) {
   };
   for (const std::vector<std::string>& arguments : refused) {
     const Answer answer = ddx(arguments);
-    EXPECT_EQ(answer.status, 2) << testing::PrintToString(arguments);
-    EXPECT_THAT(answer.err, HasSubstr("is evidence that was given")) << testing::PrintToString(arguments);
+    EXPECT_EQ(answer.status, 2) << ::testing::PrintToString(arguments);
+    EXPECT_THAT(answer.err, HasSubstr("is evidence that was given")) << ::testing::PrintToString(arguments);
     EXPECT_EQ(content(rank), before);
   }
   EXPECT_EQ(content(noise).size(), 2U);
@@ -336,7 +318,7 @@ TEST_F(App, FailOnIsTakenByAllAndToldWhereItCounts) {
   EXPECT_EQ(ddx({"info", good, "--fail-on", "never"}).status, 0);
   EXPECT_THAT(ddx({"analyze", "--help"}).out, HasSubstr("--fail-on"));
   for (const char* command : {"info", "explain", "convert"}) {
-    EXPECT_THAT(ddx({command, "--help"}).out, testing::Not(HasSubstr("  --fail-on"))) << command;
+    EXPECT_THAT(ddx({command, "--help"}).out, ::testing::Not(HasSubstr("  --fail-on"))) << command;
   }
 }
 

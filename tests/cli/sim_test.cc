@@ -3,35 +3,24 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "tests/cli/run_ddx.h"
+#include "tests/support/scratch_folder.h"
 
 namespace ddx::cli {
 namespace {
 
-namespace fs = std::filesystem;
 using nlohmann::json;
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
-class Sim : public testing::Test {
+class Sim : public ::testing::Test {
  protected:
-  Sim() {
-    std::string name = (fs::temp_directory_path() / "ddx_sim_XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("no scratch folder");
-    folder_ = name;
-  }
-  ~Sim() override {
-    std::error_code ignored;
-    fs::remove_all(folder_, ignored);
-  }
-  std::string file(const std::string& name) const { return (folder_ / name).string(); }
+  std::string file(const std::string& name) const { return folder_.path(name); }
   std::string write(const std::string& text, const std::string& name = "job.ops") const {
-    std::ofstream(file(name), std::ios::binary) << text;
-    return file(name);
+    return folder_.write(name, text);
   }
   Answer sim(const std::string& ops, std::vector<std::string> options = {}) const {
     options.insert(options.begin(), {"sim", write(ops)});
@@ -43,7 +32,7 @@ class Sim : public testing::Test {
   }
 
  private:
-  fs::path folder_;
+  const ddx::testing::ScratchFolder folder_;
 };
 
 std::string on_one_line(const std::string& text) {
@@ -162,7 +151,7 @@ constexpr const char* kTraining =
     "all compute 5ms\nall all_reduce i8 2000 tp\nall all_reduce i8 2000 dp\n";
 
 TEST_F(Sim, SaysThatAllRunToTheirEnd) {
-  EXPECT_THAT(sim(kTraining).out, testing::StartsWith("COMPLETES  4 ranks run to their end, 12 operations\n"));
+  EXPECT_THAT(sim(kTraining).out, ::testing::StartsWith("COMPLETES  4 ranks run to their end, 12 operations\n"));
   const json whole = report(kTraining);
   EXPECT_EQ(whole["simulation"]["outcome"], "completes");
   EXPECT_EQ(whole["simulation"]["classes"], 1);
@@ -284,7 +273,7 @@ TEST_F(Sim, PredictsOtherNumbersOfRanks) {
   }
   std::ostringstream drawn;
   drawn << std::ifstream(file("plot.svg")).rdbuf();
-  EXPECT_THAT(drawn.str(), testing::AllOf(testing::StartsWith("<svg "), testing::EndsWith("</svg>\n")));
+  EXPECT_THAT(drawn.str(), ::testing::AllOf(::testing::StartsWith("<svg "), ::testing::EndsWith("</svg>\n")));
   const json strong = predicted({"--scale", "4,16", "--strong"});
   // tp: two steps of 1 us and 250 of a quarter's 500 bytes.
   EXPECT_EQ(strong["rows"][1]["step_ns"], 1'250'000 + 2 * 1'250 + 14 * 1'250);

@@ -7,7 +7,7 @@
 namespace ddx::formats {
 namespace {
 
-constexpr std::size_t kMaxRanks = 65'536;
+constexpr std::size_t kMostRanks = 65'536;
 constexpr std::size_t kMaxWriters = 4'096;
 constexpr unsigned kMaxListLines = 4'096;
 
@@ -15,7 +15,7 @@ constexpr unsigned kMaxListLines = 4'096;
 std::vector<RankId> numbers(std::string_view text) {
   std::vector<RankId> ranks;
   text = trimmed(text);
-  while (!text.empty() && is_digit(text.front()) && ranks.size() < kMaxRanks) {
+  while (!text.empty() && is_digit(text.front()) && ranks.size() < kMostRanks) {
     const auto rank = rank_at(text);
     if (!rank) break;
     ranks.push_back(*rank);

@@ -192,7 +192,7 @@ std::vector<RankId> note_ranks(std::string_view text) {
   }
   // PyTorch leaves the list of the default group out.
   const auto size = number_at(note_text(text, "group_size"));
-  if (!size || *size <= 0 || *size > std::int64_t{kMaxOpsWorld} || at == std::string_view::npos) return {};
+  if (!size || *size <= 0 || *size > std::int64_t{kMaxRanks} || at == std::string_view::npos) return {};
   const bool listed = open != std::string_view::npos && close > open + 1;
   std::vector<RankId> ranks;
   for (std::int64_t rank = 0; !listed && rank < *size; ++rank) ranks.emplace_back(rank);
@@ -206,7 +206,7 @@ void GroupNotes::read(std::string_view text) {
     const std::size_t next = text.find("pg_name", at + 7);
     const std::string_view note = text.substr(at, next == std::string_view::npos ? next : next - at);
     const std::string name = printable(note_text(note, "pg_name"), 255);
-    if (!name.empty() && groups_.size() < kMostGroups && listed_ <= kMaxOpsWorld && !groups_.contains(name)) {
+    if (!name.empty() && groups_.size() < kMostGroups && listed_ <= kMaxRanks && !groups_.contains(name)) {
       std::vector<RankId> ranks = note_ranks(note);
       listed_ += ranks.size();
       if (!ranks.empty()) groups_.emplace(name, std::move(ranks));

@@ -14,7 +14,7 @@ namespace {
 
 // A slot is a 16-bit number with one value kept for "none".
 constexpr std::size_t kMaxStreams = 4096;
-constexpr std::size_t kMaxRanks = 65'536;
+constexpr std::size_t kMostRanks = 65'536;
 constexpr Nanos kMostSeconds = INT64_MAX / kSecond - 1;
 
 struct Line {
@@ -187,7 +187,7 @@ void read(const Source& source, const ImportOptions& options, Evidence& out) {
       continue;
     }
     auto at = ranks.find(line->rank);
-    if (at == ranks.end() && ranks.size() < kMaxRanks) at = ranks.try_emplace(line->rank, line->rank, out).first;
+    if (at == ranks.end() && ranks.size() < kMostRanks) at = ranks.try_emplace(line->rank, line->rank, out).first;
     if (ops >= options.max_ops_per_file || at == ranks.end() || !at->second.add(*line)) {
       out.diagnostics.count("megatrace.too_much", DiagnosticSeverity::data_loss,
                             place() + ": more calls, ranks or streams than ddx keeps of one file");

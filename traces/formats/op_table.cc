@@ -152,9 +152,9 @@ void Table::read_row(const std::vector<std::string>& cells) {
   Row row;
   row.line = line_;
   const auto rank = number(cell(cells, columns_.rank), "rank");
-  if (!rank || *rank < 0 || *rank >= std::int64_t{kMaxOpsWorld}) {
+  if (!rank || *rank < 0 || *rank >= std::int64_t{kMaxRanks}) {
     return count_trouble("op_table.bad_rank", DiagnosticSeverity::data_loss,
-                         fmt::format("expected a rank from 0 to {}, row left out", kMaxOpsWorld - 1));
+                         fmt::format("expected a rank from 0 to {}, row left out", kMaxRanks - 1));
   }
   row.rank = static_cast<std::int32_t>(*rank);
   const std::string_view name = cell(cells, columns_.op);

@@ -382,9 +382,7 @@ std::optional<std::uint32_t> Builder::handle_of(const OpsOperation& op, OpKind k
 SignatureId Builder::signature(const OpsOperation& op, std::optional<CommId> comm, std::optional<std::uint32_t> peer,
                                std::optional<std::uint32_t> handle) {
   const Communicator* group = comm ? &trace_.communicator(*comm) : nullptr;
-  const std::uint64_t size = group == nullptr         ? 0
-                             : group->members.empty() ? group->declared_size.value_or(0)
-                                                      : group->members.size();
+  const std::uint64_t size = group == nullptr ? 0 : group->size();
   const auto [at, fresh] =
       signatures_.try_emplace({std::uint64_t{op.base.value} << 1 | static_cast<std::uint64_t>(op.out_given), size,
                                std::uint64_t{peer.value_or(kNoneGiven)} << 32 | handle.value_or(kNoneGiven)});

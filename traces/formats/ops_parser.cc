@@ -157,8 +157,8 @@ void Parser::world(const Words& words) {
   if (has_world_) fail("expected only one 'world' line");
   const std::uint64_t world = number(word_at(words, 1, "a number of ranks"), "a number of ranks");
   if (words.size() > 2) fail("expected nothing behind 'world N'");
-  if (world == 0 || world > kMaxOpsWorld) {
-    fail(fmt::format("expected a world of 1 to {} ranks, not {}", kMaxOpsWorld, world));
+  if (world == 0 || world > kMaxRanks) {
+    fail(fmt::format("expected a world of 1 to {} ranks, not {}", kMaxRanks, world));
   }
   // A record with its bindings weighs about as much as eight rows.
   budget_.take(world * 8, place_);

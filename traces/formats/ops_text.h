@@ -15,10 +15,6 @@
 
 namespace ddx::formats {
 
-// The largest `world`: a rank costs some hundred bytes of bindings, so that a bigger one would let a line of text claim
-// many gigabytes.
-constexpr std::uint32_t kMaxOpsWorld = 1024 * 1024;
-
 // The group that holds every rank, and the one that new_group counts in.
 constexpr std::string_view kWorldGroup = "pg0";
 constexpr std::string_view kCreationGroup = "pg0*";

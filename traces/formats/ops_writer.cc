@@ -95,7 +95,7 @@ std::uint32_t Writer::world() const {
     for (const RankId member : communicator.members)
       world = std::max<std::int64_t>(world, std::int64_t{member.value} + 1);
   }
-  return static_cast<std::uint32_t>(std::min<std::int64_t>(world, kMaxOpsWorld));
+  return static_cast<std::uint32_t>(std::min<std::int64_t>(world, kMaxRanks));
 }
 
 std::string Writer::class_key(const RankRecord& r) const {
@@ -350,11 +350,7 @@ std::string Writer::counts(const Signature& signature, const std::optional<CommI
     if (signature.count_in) text += fmt::format(" in={}", *signature.count_in);
     if (signature.type_in != DataType::unknown) text += fmt::format(" type={}", name_of(signature.type_in));
   }
-  std::uint64_t size = 0;
-  if (comm) {
-    const Communicator& communicator = trace_.communicator(*comm);
-    size = communicator.members.empty() ? communicator.declared_size.value_or(0) : communicator.members.size();
-  }
+  const std::uint64_t size = comm ? trace_.communicator(*comm).size() : 0;
   bool overflow = false;
   const auto ruled = ruled_count_out(signature.kind, signature.count_in, size, overflow);
   if (overflow || ruled != signature.count_out) {

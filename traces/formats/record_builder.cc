@@ -18,7 +18,7 @@ bool is_unlisted_world(const Trace& trace, const Communicator& communicator) {
 
 bool is_known_program(const RankRecord& record) {
   return record.whole_program && !record.snapshot && record.rank && record.rank->value >= 0 &&
-         record.rank->value < static_cast<std::int32_t>(kMaxOpsWorld);
+         record.rank->value < static_cast<std::int32_t>(kMaxRanks);
 }
 
 struct UnlistedGroup {
@@ -77,7 +77,7 @@ std::vector<UnlistedGroup> unlisted_groups(const Evidence& evidence) {
   for (auto& [comm, ranks] : users) {
     if (is_unlisted_world(trace, trace.communicator(comm))) {
       ranks.clear();
-      for (std::int64_t rank = 0; rank < std::min<std::int64_t>(world, kMaxOpsWorld); ++rank) ranks.emplace_back(rank);
+      for (std::int64_t rank = 0; rank < std::min<std::int64_t>(world, kMaxRanks); ++rank) ranks.emplace_back(rank);
     }
     std::sort(ranks.begin(), ranks.end());
     ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());

@@ -9,7 +9,6 @@ namespace ddx::formats {
 namespace {
 
 constexpr std::size_t kMaxName = 255;
-constexpr std::size_t kMaxWorld = 1U << 20;
 
 std::string name(std::string_view text) { return printable(trimmed(text), kMaxName); }
 
@@ -311,7 +310,7 @@ bool read_world_info(const LogLine& line, TorchState& state, LogEventWriter& eve
   if (!state.worlds.insert(std::hash<std::string_view>()(*text)).second) return true;
   std::string_view rest = *text;
   std::int64_t rank = 0;
-  while (static_cast<std::size_t>(rank) < kMaxWorld) {
+  while (static_cast<std::size_t>(rank) < kMaxRanks) {
     const std::size_t open = rest.find_first_of("'\"");
     if (open == std::string_view::npos) break;
     rest.remove_prefix(open + 1);
@@ -321,7 +320,7 @@ bool read_world_info(const LogLine& line, TorchState& state, LogEventWriter& eve
     if (list == std::string_view::npos || close == std::string_view::npos || close < list) break;
     std::string_view devices = rest.substr(list + 1, close - list - 1);
     rest.remove_prefix(close + 1);
-    while (!trimmed(devices).empty() && static_cast<std::size_t>(rank) < kMaxWorld) {
+    while (!trimmed(devices).empty() && static_cast<std::size_t>(rank) < kMaxRanks) {
       if (events.add(line, RankAddress{RankId(rank), host, {}}) == nullptr) return true;
       ++rank;
       const std::size_t comma = devices.find(',');

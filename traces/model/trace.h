@@ -38,6 +38,11 @@ struct Communicator {
   std::optional<std::uint32_t> declared_size;  // what the process said, where the list is not recorded
   bool synthesized = false;                    // the name was made by a reader for lack of one: trust it less
   bool assumed = false;                        // no input lists the members: they were taken for it (list_members)
+
+  // Number of members, as listed or else as declared; 0: not known.
+  std::uint32_t size() const {
+    return members.empty() ? declared_size.value_or(0) : static_cast<std::uint32_t>(members.size());
+  }
   bool operator==(const Communicator&) const = default;
 };
 

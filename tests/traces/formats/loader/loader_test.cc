@@ -8,41 +8,20 @@
 #include <atomic>
 #include <chrono>
 #include <filesystem>
-#include <fstream>
 #include <new>
 #include <thread>
 
 #include "base/error.h"
+#include "tests/support/scratch_folder.h"
 
 namespace ddx::formats {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
-// A folder that is gone after the test.
-class Folder {
- public:
-  Folder() {
-    std::string name = (fs::temp_directory_path() / "ddx_loader_XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("no scratch folder");
-    path_ = name;
-  }
-  ~Folder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  std::string at(const std::string& name) const { return (path_ / name).string(); }
-  std::string path() const { return path_.string(); }
-  void write(const std::string& name, const std::string& text) const {
-    fs::create_directories((path_ / name).parent_path());
-    std::ofstream(path_ / name, std::ios::binary) << text;
-  }
-
- private:
-  fs::path path_;
-};
+using Folder = ddx::testing::ScratchFolder;
 
 // "slow" files take long, "bad" ones are refused, "huge" ones want too much memory; all others give one log event whose
 // text is the file's.
@@ -95,7 +74,7 @@ TEST(Loader, MergesInOrderOfPathWhateverFinishesFirst) {
   folder.write("b.log", "note slow b");
   folder.write("c.log", "note c");
   for (unsigned threads : {1U, 2U, 8U}) {
-    const Evidence evidence = load_notes({folder.at("c.log"), folder.path()}, threads);
+    const Evidence evidence = load_notes({folder.path("c.log"), folder.path()}, threads);
     EXPECT_THAT(names_of(evidence, folder), ElementsAre("a/rank_0", "a/rank_1", "b.log", "c.log"));
     EXPECT_THAT(texts_of(evidence), ElementsAre("note slow 0", "note 1", "note slow b", "note c"));
     EXPECT_EQ(evidence.events[2].input, InputId(2)) << "events point at their own file";
@@ -156,7 +135,7 @@ TEST(Loader, WhatIsNoEvidenceIsNamed) {
   EXPECT_EQ(evidence.diagnostics.count_of("load.unknown_file"), 1U);
   EXPECT_EQ(evidence.diagnostics.count_of("load.compressed_file"), 2U);
   EXPECT_EQ(evidence.diagnostics.count_of("load.empty_file"), 1U);
-  EXPECT_EQ(load_notes({folder.at(".hidden")}).events.size(), 1U) << "a hidden file that is given itself is read";
+  EXPECT_EQ(load_notes({folder.path(".hidden")}).events.size(), 1U) << "a hidden file that is given itself is read";
 }
 
 TEST(Loader, APatternThatFindsNoRankIsTold) {
@@ -178,9 +157,9 @@ TEST(Loader, APatternThatFindsNoRankIsTold) {
 TEST(Loader, LinksNeitherLoopNorDouble) {
   const Folder folder;
   folder.write("in/rank_1", "note 1");
-  fs::create_directory_symlink(folder.path(), folder.at("in/up"));
-  fs::create_symlink(folder.at("in/rank_1"), folder.at("latest"));
-  fs::create_symlink(folder.at("nowhere"), folder.at("lost"));
+  fs::create_directory_symlink(folder.path(), folder.path("in/up"));
+  fs::create_symlink(folder.path("in/rank_1"), folder.path("latest"));
+  fs::create_symlink(folder.path("nowhere"), folder.path("lost"));
   const Evidence evidence = load_notes({folder.path()});
   EXPECT_THAT(names_of(evidence, folder), ElementsAre("in/rank_1", "lost"));
   EXPECT_TRUE(evidence.inputs[1].unreadable);
@@ -190,13 +169,13 @@ TEST(Loader, LinksNeitherLoopNorDouble) {
 TEST(Loader, APathGivenTwiceIsReadOnce) {
   const Folder folder;
   folder.write("rank_1", "note 1");
-  const Evidence evidence = load_notes({folder.path() + "/./rank_1", folder.path() + "/", folder.at("rank_1")});
+  const Evidence evidence = load_notes({folder.path() + "/./rank_1", folder.path() + "/", folder.path("rank_1")});
   EXPECT_THAT(names_of(evidence, folder), ElementsAre("rank_1"));
 }
 
 TEST(Loader, PipesAreRefusedWithoutWaiting) {
   const Folder folder;
-  ASSERT_EQ(::mkfifo(folder.at("rank_0.pipe").c_str(), 0600), 0);
+  ASSERT_EQ(::mkfifo(folder.path("rank_0.pipe").c_str(), 0600), 0);
   folder.write("rank_1", "note 1");
   const Evidence evidence = load_notes({folder.path()});
   EXPECT_TRUE(evidence.inputs[0].unreadable);
@@ -207,7 +186,7 @@ TEST(Loader, PipesAreRefusedWithoutWaiting) {
 TEST(Loader, UnreadableFileIsNoted) {
   const Folder folder;
   folder.write("rank_0", "note 0");
-  fs::permissions(folder.at("rank_0"), fs::perms::none);
+  fs::permissions(folder.path("rank_0"), fs::perms::none);
   fs::permissions(folder.path(), static_cast<fs::perms>(0755));
   // Root may read every file: be nobody for a moment.
   constexpr uid_t kNobody = 65534;
@@ -224,9 +203,9 @@ TEST(Loader, UnreadableFileIsNoted) {
 
 TEST(Loader, AMissingPathIsToldAndTheOthersAreRead) {
   const Folder folder;
-  const std::string there = folder.at("rank_0.log");
+  const std::string there = folder.path("rank_0.log");
   folder.write("rank_0.log", "note a\n");
-  const std::string nowhere = folder.at("no_such_file");
+  const std::string nowhere = folder.path("no_such_file");
   const Evidence evidence = load_notes({nowhere, there});
   EXPECT_EQ(evidence.events.size(), 1U);
   ASSERT_EQ(evidence.inputs.size(), 2U);
@@ -240,8 +219,8 @@ TEST(Loader, APathOverALinkIsNotShortened) {
   const Folder folder;
   folder.write("far/deep/x.log", "note far\n");
   folder.write("x.log", "note near\n");
-  fs::create_directory_symlink(folder.at("far/deep"), folder.at("link"));
-  const std::string given = folder.at("link/../deep/x.log");  // there is no "deep" beside the link
+  fs::create_directory_symlink(folder.path("far/deep"), folder.path("link"));
+  const std::string given = folder.path("link/../deep/x.log");  // there is no "deep" beside the link
   const Evidence evidence = load_notes({given});
   ASSERT_EQ(evidence.inputs.size(), 1U);
   EXPECT_EQ(evidence.inputs[0].path, given);

@@ -1,9 +1,7 @@
 // What a line is, and how much of a log ddx looks at and keeps.
 #include <gtest/gtest.h>
 
-#include <filesystem>
-#include <fstream>
-
+#include "tests/support/scratch_folder.h"
 #include "tests/traces/formats/log/log_test_support.h"
 #include "traces/formats/loader.h"
 
@@ -80,32 +78,21 @@ TEST(LogLines, ATableThatEveryNodePrintsIsReadOnce) {
   EXPECT_EQ(facts_of<RankAddress>(read_log_text(text)).size(), 4U);
 }
 
-// A file of its own under a folder that is removed.
-class OneFile {
- public:
-  OneFile(const std::string& name, const std::string& text) {
-    std::string folder = (std::filesystem::temp_directory_path() / "ddx-lines-XXXXXX").string();
-    if (::mkdtemp(folder.data()) == nullptr) std::abort();
-    folder_ = folder;
-    std::ofstream(folder_ / name, std::ios::binary) << text;
-  }
-  OneFile(const OneFile&) = delete;
-  OneFile& operator=(const OneFile&) = delete;
-  ~OneFile() { std::filesystem::remove_all(folder_); }
-  Evidence load() const { return formats::load({folder_.string()}, {}); }
-
- private:
-  std::filesystem::path folder_;
-};
+// What is read of a file of that name.
+Evidence load_file(const std::string& name, const std::string& text) {
+  const ddx::testing::ScratchFolder folder;
+  folder.write(name, text);
+  return formats::load({folder.path()}, {});
+}
 
 TEST(LogLines, ALogWithoutAnEndingIsKnownByItsLastLines) {
   std::string text;
   while (text.size() < 150'000) text += "some output of the training program\n";
-  const Evidence evidence = OneFile("worker-0", text + "[rank3]: " + kStuck + "\n").load();
+  const Evidence evidence = load_file("worker-0", text + "[rank3]: " + kStuck + "\n");
   EXPECT_EQ(evidence.inputs.at(0).format, "log");
   EXPECT_EQ(facts_of<HeartbeatStuck>(evidence).size(), 1U);
-  EXPECT_EQ(OneFile("worker-0", text).load().inputs.at(0).format, "unknown");
-  const Evidence launched = OneFile("slurm_out", "torchrun train.py\n" + text + "[rank3]: " + kStuck + "\n").load();
+  EXPECT_EQ(load_file("worker-0", text).inputs.at(0).format, "unknown");
+  const Evidence launched = load_file("slurm_out", "torchrun train.py\n" + text + "[rank3]: " + kStuck + "\n");
   EXPECT_EQ(launched.inputs.at(0).format, "log");
 }
 
@@ -113,7 +100,7 @@ TEST(LogLines, WideTextIsNamed) {
   for (const bool mark : {true, false}) {
     std::string text = mark ? "\xff\xfe" : "";
     for (char c : std::string("Traceback (most recent call last):\n")) text += {c, '\0'};
-    const Evidence evidence = OneFile("rank3.log", text).load();
+    const Evidence evidence = load_file("rank3.log", text);
     EXPECT_EQ(evidence.inputs.at(0).note, "UTF-16: convert it to UTF-8 first");
     EXPECT_EQ(evidence.diagnostics.count_of("load.wide_text"), 1U);
   }
