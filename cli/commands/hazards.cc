@@ -63,9 +63,9 @@ analyzers::WaitGraph strict_waits(const analyzers::JobView& job, const std::vect
   return graph;
 }
 
-std::optional<Finding> strict_groups(const Evidence& programs, std::uint64_t keep_ops) {
+std::optional<Finding> strict_groups(const Evidence& programs, std::uint64_t snapshot_ops) {
   sim::ReplayOptions options;
-  options.keep_ops = keep_ops;
+  options.snapshot_ops = snapshot_ops;
   options.strict_groups = true;
   sim::ReplayResult result = sim::replay(programs.trace, options);
   if (result.outcome != Outcome::deadlock || result.held.empty()) return std::nullopt;
@@ -98,9 +98,9 @@ std::optional<Finding> strict_groups(const Evidence& programs, std::uint64_t kee
   return f;
 }
 
-std::optional<Finding> blocking_calls(const Evidence& programs, std::uint64_t keep_ops) {
+std::optional<Finding> blocking_calls(const Evidence& programs, std::uint64_t snapshot_ops) {
   sim::ReplayOptions options;
-  options.keep_ops = keep_ops;
+  options.snapshot_ops = snapshot_ops;
   options.blocking = true;
   sim::ReplayResult result = sim::replay(programs.trace, options);
   if (result.outcome != Outcome::deadlock) return std::nullopt;
@@ -125,13 +125,13 @@ std::optional<Finding> blocking_calls(const Evidence& programs, std::uint64_t ke
 
 }  // namespace
 
-std::vector<Finding> find_hazards(const Evidence& programs, std::uint64_t keep_ops) {
+std::vector<Finding> find_hazards(const Evidence& programs, std::uint64_t snapshot_ops) {
   std::vector<Finding> findings;
   if (has_groups(programs.trace)) {
-    if (auto finding = strict_groups(programs, keep_ops)) findings.push_back(std::move(*finding));
+    if (auto finding = strict_groups(programs, snapshot_ops)) findings.push_back(std::move(*finding));
   }
   if (has_streams(programs.trace)) {
-    if (auto finding = blocking_calls(programs, keep_ops)) findings.push_back(std::move(*finding));
+    if (auto finding = blocking_calls(programs, snapshot_ops)) findings.push_back(std::move(*finding));
   }
   return findings;
 }

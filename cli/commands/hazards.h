@@ -10,7 +10,7 @@
 namespace ddx::cli {
 
 // `p2p-hazard`, one a model at the most. `programs` are whole programs, not yet run, that complete in the reference
-// model; at most `keep_ops` of each rank's operations are judged.
-std::vector<Finding> find_hazards(const Evidence& programs, std::uint64_t keep_ops);
+// model; at most about `snapshot_ops` operations of all ranks are judged (ReplayOptions).
+std::vector<Finding> find_hazards(const Evidence& programs, std::uint64_t snapshot_ops);
 
 }  // namespace ddx::cli

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/ids.h"
 #include "cli/commands/output_file.h"
 #include "cli/commands/run_programs.h"
 #include "cli/commands/sim_options.h"

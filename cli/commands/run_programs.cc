@@ -17,23 +17,21 @@ namespace ddx::cli {
 namespace {
 
 // What a judgement holds for each op of each rank comes to about 130 bytes.
-constexpr std::uint64_t kMaxOps = 16'000'000;
-constexpr std::uint64_t kFewestOps = 16;
+constexpr std::uint64_t kMaxJudgedOps = 16'000'000;
 
 bool is_plan(const RankRecord& record) { return record.whole_program && !record.snapshot; }
 
-// How many operations of each rank can be judged, the latest ones; nullopt: all that they have.
-std::optional<std::uint64_t> judged_ops(const Trace& trace) {
+bool too_many_to_judge(const Trace& trace) {
   std::vector<std::uint64_t> lengths;
   lengths.reserve(trace.programs.size());
   for (const Program& program : trace.programs) lengths.push_back(sim::length_of(program));
-  std::uint64_t left = kMaxOps;
-  for (const RankRecord& record : trace.ranks) {
+  std::uint64_t left = kMaxJudgedOps;
+  return std::any_of(trace.ranks.begin(), trace.ranks.end(), [&](const RankRecord& record) {
     const std::uint64_t length = lengths[record.program.value];
-    if (length > left) return std::max<std::uint64_t>(kFewestOps, kMaxOps / trace.ranks.size());
-    left -= length;
-  }
-  return std::nullopt;
+    const bool fits = length <= left;
+    if (fits) left -= length;
+    return !fits;
+  });
 }
 
 void refuse(Evidence& evidence, const std::string& reason) {
@@ -41,18 +39,6 @@ void refuse(Evidence& evidence, const std::string& reason) {
 }
 
 using Outcome = sim::ReplayResult::Outcome;
-
-// Of programs with more operations than can be looked at one by one: the last ones.
-void judge_in_part(Evidence& evidence, sim::ReplayOptions options, std::uint64_t judged, ProgramRun& run) {
-  // Where all runs to its end there is nothing to find in what is over.
-  options.keep_ops = run.result->outcome == Outcome::completes ? 1 : judged;
-  run.result = sim::replay(evidence.trace, options);
-  evidence.trace = std::exchange(run.result->snapshot, {});
-  evidence.diagnostics.count(
-      "replay.judged_in_part", DiagnosticSeverity::notice,
-      fmt::format("all of it was run, and the last {} of each rank judged",
-                  options.keep_ops == 1 ? "operation" : fmt::format("{} operations", options.keep_ops)));
-}
 
 }  // namespace
 
@@ -81,8 +67,7 @@ ProgramRun run_programs(Evidence& evidence, sim::ReplayOptions options) {
     std::erase_if(ranks, is_plan);
     return {};
   }
-  const auto judged = judged_ops(evidence.trace);
-  options.keep_ops = judged ? 0 : UINT64_MAX;
+  options.snapshot_ops = kMaxJudgedOps;
   run.result = sim::replay(evidence.trace, options);
   if (run.result->outcome == Outcome::completes) {
     run.result->reason = sim::unproven_groups(evidence.trace);
@@ -91,15 +76,17 @@ ProgramRun run_programs(Evidence& evidence, sim::ReplayOptions options) {
   if (run.result->outcome == Outcome::refused) {
     refuse(evidence, run.result->reason);
     // What has too many operations to be run has too many to be looked at.
-    if (judged) ranks.clear();
+    if (too_many_to_judge(evidence.trace)) ranks.clear();
     return run;
   }
-  if (run.result->outcome == Outcome::completes) run.hazards = find_hazards(evidence, judged.value_or(UINT64_MAX));
-  if (judged) {
-    judge_in_part(evidence, options, *judged, run);
-    return run;
-  }
+  if (run.result->outcome == Outcome::completes) run.hazards = find_hazards(evidence, kMaxJudgedOps);
   evidence.trace = std::exchange(run.result->snapshot, {});
+  if (run.result->window) {
+    evidence.diagnostics.count("replay.judged_in_part", DiagnosticSeverity::notice,
+                               fmt::format("all of it was run; judged are, of each group and pair of ranks, the {} "
+                                           "calls before the place where it stands and the {} behind",
+                                           *run.result->window, *run.result->window));
+  }
   return run;
 }
 

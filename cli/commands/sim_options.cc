@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/ids.h"
 #include "cli/commands/common_options.h"
 #include "sim/cluster/cluster_file.h"
 #include "sim/replay/cluster_costs.h"

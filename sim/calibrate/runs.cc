@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/ids.h"
 #include "base/printable.h"
 #include "sim/calibrate/run_cluster.h"
 #include "sim/collectives/nccl_time.h"

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/ids.h"
 #include "base/printable.h"
 #include "sim/cluster/hardware.h"
 #include "sim/cluster/names.h"

@@ -41,7 +41,7 @@ ScalingRow predict(const Trace& whole, std::uint32_t ranks, const ScalingOptions
     table.assumed.push_back(std::move(sentence));
   const auto costs = options.costs(ranks);
   ReplayOptions replay_options;
-  replay_options.keep_ops = 0;
+  replay_options.snapshot_ops = 0;
   replay_options.timing.costs = costs.get();
   if (options.strong || options.compute_factor != 1) {
     const double part = options.compute_factor * (options.strong ? static_cast<double>(recorded) / ranks : 1);

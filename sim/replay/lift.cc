@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/ids.h"
 #include "base/rank_set.h"
 #include "sim/replay/virtual_ranks.h"
 

@@ -33,9 +33,8 @@ struct ReplayOptions {
   std::uint64_t max_ops = 50'000'000;
   bool fold = true;  // ranks that must behave alike are run once; false: every rank is run
   Timing timing;
-  // Of the snapshot: at most so many of a rank's latest operations, those before are left out as a recorder's ring
-  // would (RankRecord::head_lost); 0: no snapshot.
-  std::uint64_t keep_ops = UINT64_MAX;
+  // Of the snapshot: at most about so many operations of all ranks together (ReplayResult::window); 0: no snapshot.
+  std::uint64_t snapshot_ops = UINT64_MAX;
   std::uint64_t visit_seed = 0;  // 0: ranks in order; else in an order drawn from this (the result is the same)
   // A job in mid-run: hosts and streams take turns of one step each, in the order of the visits (so that here
   // visit_seed decides), and after so many turns all is left as it is. Absent: to rest.
@@ -85,6 +84,11 @@ struct ReplayResult {
   // Every rank's ops with loops run out, sequence numbers, and the state in which each came to rest. Ranks that came
   // the same way share a program.
   Trace snapshot;
+  // Where the snapshot does not hold all calls: of each communicator and each pair of ranks it has those whose numbers
+  // are at most so far before and behind the first that is not complete everywhere, the same on all members. What came
+  // before has met and agreed, so that the rest is told apart as the whole would be. Host operations are left out but
+  // where a host waits.
+  std::optional<std::uint64_t> window;
   std::uint32_t classes = 0;       // ranks that were run for all (folding.h)
   std::uint64_t rank_ops = 0;      // operations that all ranks ran, folded ones counted for each rank; saturates
   std::vector<Picos> rank_end;     // by record, with a cost model: when its last operation that completed ended

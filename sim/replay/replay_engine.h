@@ -156,6 +156,12 @@ class ReplayEngine {
   struct Channel {
     OpenRing<Pair> pairs;
   };
+  // The calls that all ranks of one class make of one communicator, or at one end of a channel.
+  struct CallRow {
+    std::uint64_t ranks = 0;
+    std::uint64_t calls = 0;
+    std::uint64_t base = 0;  // before it all are complete, on all sides
+  };
   // A collective or a transfer whose ranks are all there.
   struct Transit {
     bool pair = false;
@@ -295,9 +301,14 @@ class ReplayEngine {
   void tell_ranks(ReplayResult& result);
   void tell_held(ReplayResult& result) const;
   void snapshot(ReplayResult& result) const;
-  std::uint32_t first_kept(std::uint32_t rank) const;
-  void add_snapshot_program(std::uint32_t rank, Trace& out) const;
+  std::optional<std::uint64_t> window_of(const ReplayResult& result) const;
+  std::vector<CallRow> call_rows() const;
+  std::uint64_t comm_base(std::uint64_t row) const { return comms_[folding_.comm[row]].instances.base(); }
+  std::uint64_t channel_base(std::uint64_t row) const;
+  bool keeps(std::uint32_t rank, std::uint32_t op, std::uint64_t window) const;
+  void add_snapshot_program(std::uint32_t rank, std::optional<std::uint64_t> window, Trace& out) const;
   bool same_run(std::uint32_t a, std::uint32_t b) const;
+  bool same_bases(std::uint32_t a, std::uint32_t b) const;
   std::size_t run_hash(std::uint32_t rank) const;
   std::vector<CommProgress> progress(std::uint32_t rank) const;
   std::string waits_text();

@@ -28,7 +28,7 @@ ReplayResult ReplayEngine::result() {
   }
   tell_ranks(result);
   result.outcome = outcome(result);
-  if (options_.keep_ops > 0) snapshot(result);
+  if (options_.snapshot_ops > 0) snapshot(result);
   result.mismatches = std::move(mismatches_);
   tell_held(result);
   return result;

@@ -39,7 +39,7 @@ void run(benchmark::State& state, const Trace& trace, bool fold, bool costs) {
   const auto flat = sim::flat_costs({{50'000'000'000, 1'000'000}, sim::find_algorithm("ring"), sim::Library::nccl});
   sim::ReplayOptions options;
   options.fold = fold;
-  options.keep_ops = 0;
+  options.snapshot_ops = 0;
   if (costs) options.timing.costs = flat.get();
   std::uint64_t ops = 0;
   for (auto _ : state) {

@@ -153,7 +153,7 @@ TEST(Folding, comes_to_the_same_where_many_are_alike) {
 
 TEST(Folding, a_hundred_thousand_ranks_cost_one) {
   ReplayOptions options;
-  options.keep_ops = 0;
+  options.snapshot_ops = 0;
   const ReplayResult result = replay(trace_of("world 100000\nrepeat 1000\nall all_reduce f32 1024\nend\n"), options);
   EXPECT_EQ(result.outcome, ReplayResult::Outcome::completes);
   EXPECT_EQ(result.classes, 1U);

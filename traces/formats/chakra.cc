@@ -343,7 +343,7 @@ std::optional<std::uint32_t> world_in_names(const ChakraTrace& trace) {
     const std::size_t before = node.name.find_last_not_of("0123456789", end - 1);
     const std::size_t begin = end == 0 || before == std::string_view::npos ? 0 : before + 1;
     const auto world = parse_unsigned(node.name.substr(begin, end - begin));
-    if (world && *world > 0 && *world <= kMaxOpsWorld) return static_cast<std::uint32_t>(*world);
+    if (world && *world > 0 && *world <= kMaxRanks) return static_cast<std::uint32_t>(*world);
   }
   return std::nullopt;
 }

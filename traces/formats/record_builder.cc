@@ -37,7 +37,7 @@ std::int64_t beyond_peers(const Trace& trace, const RankRecord& record) {
     const auto peer = trace.peer(record, trace.signature(program.signature(row)));
     if (slot && peer && names_world(record.comms[*slot])) beyond = std::max(beyond, std::int64_t{*peer} + 1);
   }
-  return beyond > kMaxOpsWorld ? 0 : beyond;
+  return beyond > kMaxRanks ? 0 : beyond;
 }
 
 std::string_view extension_of(std::string_view path) {
@@ -54,7 +54,7 @@ std::int64_t beyond_files(const Evidence& evidence) {
   }
   std::int64_t beyond = 0;
   for (const Input& input : evidence.inputs) {
-    if (!input.file_rank || !input.ranks.empty() || input.file_rank->value >= static_cast<std::int32_t>(kMaxOpsWorld))
+    if (!input.file_rank || !input.ranks.empty() || input.file_rank->value >= static_cast<std::int32_t>(kMaxRanks))
       continue;
     if (extensions.contains(extension_of(input.path)))
       beyond = std::max(beyond, std::int64_t{input.file_rank->value} + 1);
