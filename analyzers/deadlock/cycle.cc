@@ -123,7 +123,7 @@ class CycleJudge {
   struct OddCount {
     RankId rank;
     const GroupView* group;
-    std::size_t calls, usual;
+    std::uint64_t calls, usual;
   };
 
   std::optional<OddCount> odd_by_count() const {
@@ -152,9 +152,9 @@ class CycleJudge {
   }
 
   static std::optional<OddCount> odd_member(const GroupView& group) {
-    std::map<std::size_t, std::vector<const MemberView*>> by_count;
+    std::map<std::uint64_t, std::vector<const MemberView*>> by_count;
     for (const MemberView& member : group.members) {
-      if (member.record) by_count[member.calls.size()].push_back(&member);
+      if (member.record) by_count[member.in_all].push_back(&member);
     }
     if (by_count.size() != 2) return std::nullopt;
     const auto& [few, few_members] = *by_count.begin();
@@ -168,7 +168,7 @@ class CycleJudge {
     Finding f = blank("rank-skipped", RankSet{odd.rank});
     f.confidence = Confidence::high;
     const bool fewer = odd.calls < odd.usual;
-    const std::size_t by = fewer ? odd.usual - odd.calls : odd.calls - odd.usual;
+    const std::uint64_t by = fewer ? odd.usual - odd.calls : odd.calls - odd.usual;
     f.summary = fmt::format("rank {} makes {} call{} {} than the other members of group {}", odd.rank.value, by,
                             by == 1 ? "" : "s", fewer ? "less" : "more", odd.group->label);
     f.explanation = fmt::format(

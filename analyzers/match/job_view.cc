@@ -152,7 +152,10 @@ class Builder {
       member.program = &trace_.program(record);
       // gloo counts its sends and receives with the collectives; NCCL does not.
       const bool collectives_only = record.backend != "gloo";
-      if (slot < record.progress.size()) member.limit = record.progress[slot].limit;
+      if (slot < record.progress.size()) {
+        member.limit = record.progress[slot].limit;
+        member.in_all = record.progress[slot].in_program.value_or(0);
+      }
       if (collectives_only && slot < record.progress.size()) member.last_enqueued = record.progress[slot].last_enqueued;
     }
     add_rows(record, view);
@@ -223,6 +226,7 @@ class Builder {
       while (member.p2p_issued < member.p2p.size() && !planned(member, member.p2p[member.p2p_issued])) {
         ++member.p2p_issued;
       }
+      member.in_all = std::max<std::uint64_t>(member.in_all, member.calls.size());
       if (!member.calls.empty()) member.first_known = member.calls.front().seq;
       const bool counted = member.issued > 0 || member.last_enqueued;
       if (member.record->tail_lost || (member.record->head_lost && !counted)) member.reach_known = false;

@@ -29,6 +29,7 @@ struct MemberView {
   const RankRecord* record = nullptr;  // null: no evidence of this rank
   const Program* program = nullptr;
   std::vector<Call> calls;         // collectives, ascending by seq, planned ones last
+  std::uint64_t in_all = 0;        // how many a whole program holds: `calls` may be a part of it
   std::size_t issued = 0;          // calls[0, issued) were enqueued, the rest is planned
   std::vector<std::uint32_t> p2p;  // rows of sends and receives in order of issue, planned ones last
   std::size_t p2p_issued = 0;

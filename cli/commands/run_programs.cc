@@ -82,10 +82,11 @@ ProgramRun run_programs(Evidence& evidence, sim::ReplayOptions options) {
   if (run.result->outcome == Outcome::completes) run.hazards = find_hazards(evidence, kMaxJudgedOps);
   evidence.trace = std::exchange(run.result->snapshot, {});
   if (run.result->window) {
-    evidence.diagnostics.count("replay.judged_in_part", DiagnosticSeverity::notice,
-                               fmt::format("all of it was run; judged are, of each group and pair of ranks, the {} "
-                                           "calls before the place where it stands and the {} behind",
-                                           *run.result->window, *run.result->window));
+    evidence.diagnostics.count(
+        "replay.judged_in_part", DiagnosticSeverity::notice,
+        fmt::format("all of it was run; judged are, of each group and pair of ranks, up to {} calls "
+                    "before where it stands and as many behind",
+                    *run.result->window));
   }
   return run;
 }

@@ -84,10 +84,10 @@ struct ReplayResult {
   // Every rank's ops with loops run out, sequence numbers, and the state in which each came to rest. Ranks that came
   // the same way share a program.
   Trace snapshot;
-  // Where the snapshot does not hold all calls: of each communicator and each pair of ranks it has those whose numbers
-  // are at most so far before and behind the first that is not complete everywhere, the same on all members. What came
-  // before has met and agreed, so that the rest is told apart as the whole would be. Host operations are left out but
-  // where a host waits.
+  // Where the snapshot does not hold all calls: of each communicator and each pair of ranks it has those that are at
+  // most so far before and behind the first that is not complete everywhere, the same on all members
+  // (CommProgress::in_program says how many there are). What came before has met and agreed, so that the rest is told
+  // as the whole would be. Of the host's own operations it has those in which a host waits.
   std::optional<std::uint64_t> window;
   std::uint32_t classes = 0;       // ranks that were run for all (folding.h)
   std::uint64_t rank_ops = 0;      // operations that all ranks ran, folded ones counted for each rank; saturates

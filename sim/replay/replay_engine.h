@@ -156,11 +156,11 @@ class ReplayEngine {
   struct Channel {
     OpenRing<Pair> pairs;
   };
-  // The calls that all ranks of one class make of one communicator, or at one end of a channel.
+  // The calls of one communicator, or at one end of a channel, of a class of ranks.
   struct CallRow {
     std::uint64_t ranks = 0;
     std::uint64_t calls = 0;
-    std::uint64_t base = 0;  // before it all are complete, on all sides
+    std::uint64_t base = 0;  // those before it are complete on all sides
   };
   // A collective or a transfer whose ranks are all there.
   struct Transit {
@@ -275,6 +275,16 @@ class ReplayEngine {
   template <class Item>
   Item draw(std::vector<Item>& from);
 
+  // What a snapshot holds of each communicator and channel, in replay_window.cc: calls before and behind where it
+  // stands; nullopt: all.
+  std::optional<std::uint64_t> window_of(const ReplayResult& result) const;
+  std::vector<CallRow> call_rows() const;
+  std::vector<std::uint64_t> calls_by_slot(std::uint32_t rank) const;
+  std::uint64_t comm_base(std::uint64_t row) const { return comms_[folding_.comm[row]].instances.base(); }
+  std::uint64_t channel_base(std::uint64_t row) const;
+  bool keeps(std::uint32_t rank, std::uint32_t op, std::uint64_t window) const;
+  bool same_bases(std::uint32_t a, std::uint32_t b) const;
+
   const RankRecord& record(std::uint32_t rank) const { return trace_.ranks[folding_.representative[rank]]; }
   const UnrolledProgram& program(std::uint32_t rank) const { return unrolled_[ranks_[rank].program]; }
   const UnrolledOp& op_of(OpRef ref) const { return program(ref.rank).ops[ref.op]; }
@@ -301,16 +311,11 @@ class ReplayEngine {
   void tell_ranks(ReplayResult& result);
   void tell_held(ReplayResult& result) const;
   void snapshot(ReplayResult& result) const;
-  std::optional<std::uint64_t> window_of(const ReplayResult& result) const;
-  std::vector<CallRow> call_rows() const;
-  std::uint64_t comm_base(std::uint64_t row) const { return comms_[folding_.comm[row]].instances.base(); }
-  std::uint64_t channel_base(std::uint64_t row) const;
-  bool keeps(std::uint32_t rank, std::uint32_t op, std::uint64_t window) const;
   void add_snapshot_program(std::uint32_t rank, std::optional<std::uint64_t> window, Trace& out) const;
   bool same_run(std::uint32_t a, std::uint32_t b) const;
-  bool same_bases(std::uint32_t a, std::uint32_t b) const;
   std::size_t run_hash(std::uint32_t rank) const;
   std::vector<CommProgress> progress(std::uint32_t rank) const;
+  void tell_lengths(std::uint32_t rank, std::vector<CommProgress>& progress) const;
   std::string waits_text();
   std::string instance_text(CommId comm, std::uint32_t seq, const Instance& instance) const;
   std::string pair_text(OpRef call) const;

@@ -8,16 +8,8 @@
 #include "sim/replay/replay_engine.h"
 
 namespace ddx::sim {
-namespace {
-
-// Calls on each side of a window: as many as a judge looks at, as few as still show who is where, and enough of what
-// completed.
-constexpr std::uint64_t kMostWanted = 8192, kFewest = 4, kFewWanted = 16;
-
-}  // namespace
-
 std::vector<CommProgress> ReplayEngine::progress(std::uint32_t id) const {
-  std::vector<CommProgress> progress(record(id).comms.size(), CommProgress{0, 0, 0, {}});
+  std::vector<CommProgress> progress(record(id).comms.size(), CommProgress{0, 0, 0, {}, {}});
   const auto& ops = program(id).ops;
   for (std::uint32_t at = 0; at < ops.size(); ++at) {
     if (!is_collective(ops[at].kind)) continue;
@@ -29,61 +21,6 @@ std::vector<CommProgress> ReplayEngine::progress(std::uint32_t id) const {
     if (came == OpState::completed) of.last_completed = std::max(*of.last_completed, seq);
   }
   return progress;
-}
-
-std::uint64_t ReplayEngine::channel_base(std::uint64_t row) const {
-  const std::uint32_t channel = folding_.channel[row];
-  return channel == kNoOp ? 0 : channels_[channel].pairs.base();
-}
-
-std::vector<ReplayEngine::CallRow> ReplayEngine::call_rows() const {
-  std::vector<std::uint64_t> ranks(ranks_.size(), 0);
-  for (const std::uint32_t id : folding_.class_of) ++ranks[id];
-  std::vector<CallRow> rows;
-  for (std::uint32_t id = 0; id < ranks_.size(); ++id) {
-    const std::size_t comms = record(id).comms.size(), first = rows.size();
-    for (std::size_t slot = 0; slot < comms; ++slot) rows.push_back({ranks[id], 0, comm_base(ranks_[id].slots + slot)});
-    for (std::size_t e = 0; e < program(id).endpoints.size(); ++e) {
-      rows.push_back({ranks[id], 0, channel_base(ranks_[id].endpoints + e)});
-    }
-    for (const UnrolledOp& op : program(id).ops) {
-      if (is_collective(op.kind)) ++rows[first + op.comm_slot].calls;
-      if (is_p2p(op.kind)) ++rows[first + comms + op.endpoint].calls;
-    }
-  }
-  return rows;
-}
-
-// How many calls before and behind the place where each communicator and channel stands a snapshot can hold; nullopt:
-// all that there is.
-std::optional<std::uint64_t> ReplayEngine::window_of(const ReplayResult& result) const {
-  std::uint64_t all = 0;
-  for (const std::uint32_t id : folding_.class_of) all += program(id).ops.size();
-  if (all <= options_.snapshot_ops) return std::nullopt;
-  const std::vector<CallRow> rows = call_rows();
-  const auto kept = [&rows](std::uint64_t window) {
-    std::uint64_t total = 0;
-    for (const CallRow& row : rows) {
-      const std::uint64_t from = row.base - std::min(row.base, window), to = std::min(row.base + window, row.calls);
-      total += to > from ? row.ranks * (to - from) : 0;
-    }
-    return total;
-  };
-  // Where all is over the last few show what a step looks like.
-  std::uint64_t window = result.outcome == ReplayResult::Outcome::completes ? kFewWanted : kMostWanted;
-  while (window > kFewest && kept(window) > options_.snapshot_ops) window /= 2;
-  return window;
-}
-
-bool ReplayEngine::keeps(std::uint32_t id, std::uint32_t at, std::uint64_t window) const {
-  const UnrolledOp& op = program(id).ops[at];
-  const Rank& rank = ranks_[id];
-  const auto near = [window](std::uint64_t number, std::uint64_t base) {
-    return number + window >= base && number < base + window;
-  };
-  if (op.kind == OpKind::stop || state({id, at}) == OpState::started) return true;
-  if (is_collective(op.kind)) return near(op.seq - 1, comm_base(rank.slots + op.comm_slot));
-  return is_p2p(op.kind) && near(op.order, channel_base(rank.endpoints + op.endpoint));
 }
 
 void ReplayEngine::add_snapshot_program(std::uint32_t id, std::optional<std::uint64_t> window, Trace& out) const {
@@ -136,16 +73,10 @@ bool ReplayEngine::same_run(std::uint32_t a, std::uint32_t b) const {
   return same(states_, std::equal_to<>()) && (!timed() || same(times_, same_times));
 }
 
-// Whether what they are bound to stands at the same calls: what a window holds depends on it.
-bool ReplayEngine::same_bases(std::uint32_t a, std::uint32_t b) const {
-  const Rank &one = ranks_[a], &other = ranks_[b];
-  for (std::size_t slot = 0; slot < record(a).comms.size(); ++slot) {
-    if (slot >= record(b).comms.size() || comm_base(one.slots + slot) != comm_base(other.slots + slot)) return false;
-  }
-  for (std::size_t e = 0; e < program(a).endpoints.size(); ++e) {
-    if (channel_base(one.endpoints + e) != channel_base(other.endpoints + e)) return false;
-  }
-  return true;
+// How many calls there are besides those that the snapshot holds.
+void ReplayEngine::tell_lengths(std::uint32_t id, std::vector<CommProgress>& progress) const {
+  const std::vector<std::uint64_t> calls = calls_by_slot(id);
+  for (std::size_t slot = 0; slot < calls.size(); ++slot) progress[slot].in_program = calls[slot];
 }
 
 void ReplayEngine::snapshot(ReplayResult& result) const {
@@ -172,6 +103,7 @@ void ReplayEngine::snapshot(ReplayResult& result) const {
         of_class[id] = made.emplace(hash, Made{id, ProgramId(out.programs.size())})->second;
         add_snapshot_program(id, result.window, out);
         progress_of[id] = progress(id);
+        if (result.window) tell_lengths(id, progress_of[id]);
       } else {
         of_class[id] = same->second;
       }

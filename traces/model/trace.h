@@ -157,6 +157,7 @@ struct CommProgress {
   std::optional<std::uint64_t> last_started;
   std::optional<std::uint64_t> last_completed;
   std::optional<CallLimit> limit;
+  std::optional<std::uint64_t> in_program;  // collectives of a whole program of which the rows are a part
 };
 
 // One process's record: a dump of one rank, a rank of an ops file, one process in a log.

@@ -286,5 +286,47 @@ TEST(OneFault, its_culprit_is_named) {
   EXPECT_EQ(all.circles, 0);
 }
 
+std::vector<RankSet> blamed(const std::vector<Finding>& findings) {
+  std::vector<RankSet> ranks;
+  for (const Finding& f : findings) {
+    if (f.severity == Severity::error) ranks.push_back(f.ranks);
+  }
+  return ranks;
+}
+
+// Of programs that are too long to be looked at in full, a stretch around the place where they stand is judged.
+TEST(LongPrograms, a_part_is_told_as_the_whole) {
+  int cut = 0, alike = 0, of_one_code = 0;
+  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+    testing::ProgramOptions program;
+    program.seed = seed;
+    program.world = 3 + static_cast<int>(seed % 6);
+    program.steps = 250;
+    program.calls_a_step = 3 + static_cast<int>(seed % 4);
+    CallLists lists = testing::random_program(program);
+    const FaultKind kind = testing::kAllFaults[seed % std::size(testing::kAllFaults)];
+    if (!testing::inject(lists, kind, seed)) continue;
+    sim::ReplayOptions model;
+    model.stream_ordered = seed % 2 == 0;
+    const Trace trace = testing::trace_of(lists);
+    const auto whole = sim::replay(trace, model);
+    model.snapshot_ops = static_cast<std::uint64_t>(program.world) * 600;
+    const auto part = sim::replay(trace, model);
+    ASSERT_EQ(part.outcome, whole.outcome);
+    if (part.outcome == sim::ReplayResult::Outcome::completes || !part.window) continue;
+    ++cut;
+    const auto by_part = analyzers::analyze(evidence_of(part.snapshot));
+    const auto by_whole = analyzers::analyze(evidence_of(whole.snapshot));
+    if (blamed(by_part) == blamed(by_whole)) ++alike;
+    if (by_part.empty() || by_whole.empty() || by_part.front().code != by_whole.front().code) continue;
+    ++of_one_code;
+    EXPECT_EQ(by_part.front().confidence, by_whole.front().confidence) << "seed " << seed << '\n' << told(by_part);
+  }
+  EXPECT_GE(cut, 100) << "too few to say anything";
+  // The stretches of this test are short: patterns and odd numbers of calls show less well in them.
+  EXPECT_GE(alike * 100, cut * 98) << alike << " of " << cut;
+  EXPECT_GE(of_one_code * 100, cut * 90) << of_one_code << " of " << cut;
+}
+
 }  // namespace
 }  // namespace ddx
