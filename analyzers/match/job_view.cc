@@ -11,14 +11,6 @@ namespace {
 
 using GroupKey = std::pair<StringId, std::vector<RankId>>;
 
-std::string label_of(const Trace& trace, const Communicator& communicator) {
-  const std::string name(trace.text(communicator.name));
-  std::string description(trace.text(communicator.description));
-  if (description.empty() || description == "undefined" || description == name) return name.empty() ? "?" : name;
-  if (description == "default_pg") return description;
-  return name.empty() ? description : fmt::format("{} ({})", description, name);
-}
-
 // Of two records of one rank the better: the one that goes on longer.
 bool tells_more(const Trace& trace, const RankRecord& a, const RankRecord& b) {
   const auto weight = [&](const RankRecord& record) {
@@ -108,7 +100,7 @@ class Builder {
     const auto [at, fresh] = group_index_.try_emplace(std::move(key), static_cast<std::uint32_t>(job_.groups.size()));
     if (!fresh) return at->second;
     GroupView group;
-    group.label = label_of(trace_, communicator);
+    group.label = group_label(trace_, communicator);
     group.name = std::string(trace_.text(communicator.name));
     group.synthesized = communicator.synthesized;
     group.members_known = !at->first.second.empty();
@@ -383,15 +375,23 @@ bool trouble_in_logs(const Evidence& evidence) {
   });
 }
 
-std::string describe_call(const JobView& job, const MemberView& member, std::uint32_t row) {
-  const Signature& signature = job.trace->signature(member.program->signature(row));
-  std::string text(signature.kind == OpKind::unknown ? job.trace->text(signature.name) : name_of(signature.kind));
+std::string group_label(const Trace& trace, const Communicator& communicator) {
+  const std::string name(trace.text(communicator.name));
+  std::string description(trace.text(communicator.description));
+  if (description.empty() || description == "undefined" || description == name) return name.empty() ? "?" : name;
+  if (description == "default_pg") return description;
+  return name.empty() ? description : fmt::format("{} ({})", description, name);
+}
+
+std::string describe_call(const Trace& trace, const RankRecord& record, std::uint32_t row) {
+  const Signature& signature = trace.signature(trace.program(record).signature(row));
+  std::string text(signature.kind == OpKind::unknown ? trace.text(signature.name) : name_of(signature.kind));
   if (signature.type_in != DataType::unknown && signature.kind != OpKind::barrier) {
     text += fmt::format(" {}", name_of(signature.type_in));
   }
   if (signature.count_in && signature.kind != OpKind::barrier)
     text += fmt::format(" x {}", format_count(*signature.count_in));
-  const auto peer = job.trace->peer(*member.record, signature);
+  const auto peer = trace.peer(record, signature);
   if (peer && is_rooted(signature.kind)) text += fmt::format(" root={}", *peer);
   if (peer && signature.kind == OpKind::send) text += fmt::format(" to {}", *peer);
   if (peer && signature.kind == OpKind::recv) text += fmt::format(" from {}", *peer);
@@ -402,6 +402,10 @@ std::string describe_call(const JobView& job, const MemberView& member, std::uin
     text += " " + RankSet(std::move(ranks)).text(8);
   }
   return text;
+}
+
+std::string describe_call(const JobView& job, const MemberView& member, std::uint32_t row) {
+  return describe_call(*job.trace, *member.record, row);
 }
 
 std::string call_site_text(const JobView& job, const MemberView& member, std::uint32_t row) {

@@ -1,9 +1,12 @@
 #include "cli/commands/measured_table.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
 #include "analyzers/scaling/scaling.h"
+#include "base/units.h"
 #include "cli/report/scaling_report.h"
 #include "traces/formats/file_bytes.h"
 #include "traces/formats/scaling_table.h"
@@ -17,15 +20,17 @@ Verdict verdict_of(const std::vector<Finding>& findings) {
   return worst == Severity::error ? Verdict::error : worst == Severity::warning ? Verdict::warning : Verdict::clean;
 }
 
-Report report_of(const std::string& path, const analyzers::ScalingAnswer& answer, const Diagnostics& diagnostics) {
+Report report_of(const ScalingTable& table, const analyzers::ScalingAnswer& answer, const Diagnostics& diagnostics) {
   Report report;
   report.command = "predict";
-  report.inputs.push_back({path, "scaling-table", {}, "", false});
+  report.inputs.push_back({table.path, "scaling-table", {}, "", false});
   report.findings = answer.findings;
   std::stable_sort(report.findings.begin(), report.findings.end(),
                    [](const Finding& a, const Finding& b) { return a.severity > b.severity; });
   report.diagnostics = diagnostics.entries();
   report.verdict = verdict_of(report.findings);
+  const std::size_t rows = table.runs.size() + table.collectives.size();
+  report.rows_read = fmt::format("{} row{}", format_count(rows), rows == 1 ? "" : "s");
   return report;
 }
 
@@ -43,9 +48,9 @@ std::string rendered(const Report& report, const analyzers::ScalingAnswer& answe
 Exit judge_measured_table(const std::string& path, const CommonOptions& common, Console& console) {
   Diagnostics diagnostics;
   const formats::FileBytes file(path);
-  const analyzers::ScalingAnswer answer =
-      analyzers::judge_scaling(formats::read_scaling_table(path, file.view(), diagnostics));
-  const Report report = report_of(path, answer, diagnostics);
+  const ScalingTable table = formats::read_scaling_table(path, file.view(), diagnostics);
+  const analyzers::ScalingAnswer answer = analyzers::judge_scaling(table);
+  const Report report = report_of(table, answer, diagnostics);
   write_output(rendered(report, answer, common, console), common, console);
   return fails(report, threshold(common)) ? Exit::findings : Exit::fine;
 }

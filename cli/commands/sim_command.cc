@@ -6,6 +6,7 @@
 #include <tuple>
 #include <utility>
 
+#include "analyzers/launch/trace_set.h"
 #include "base/error.h"
 #include "cli/commands/common_options.h"
 #include "cli/commands/output_file.h"
@@ -127,6 +128,17 @@ void note_doubts(const sim::Recorded& recorded, const Simulation& simulation, Ev
   }
 }
 
+// The gaps, then what the run came to but for what they explain: that their ranks are not there.
+std::vector<Finding> with_gaps(std::vector<Finding> gaps, std::vector<Finding> findings) {
+  RankSet absent;
+  for (const Finding& gap : gaps) absent.insert(gap.ranks);
+  for (Finding& f : findings) {
+    const bool explained = f.severity == Severity::error && !f.ranks.empty() && f.ranks.without(absent).empty();
+    if (!explained) gaps.push_back(std::move(f));
+  }
+  return gaps;
+}
+
 void add_result(Simulation& simulation, const sim::ReplayResult& result, const sim::CostModel* costs,
                 const Trace& snapshot) {
   simulation.outcome = name_of(result.outcome);
@@ -140,12 +152,17 @@ void add_result(Simulation& simulation, const sim::ReplayResult& result, const s
 
 Exit sim(Options options, Console& console) {
   Evidence evidence = read_evidence(options.read, options.common, console);
+  // What cannot be run together is told before anything is made of it.
+  if (std::vector<Finding> conflicts = analyzers::find_conflicts(evidence); !conflicts.empty()) {
+    return finish(make_report("sim", evidence, std::move(conflicts)), options.common, console);
+  }
   Simulation simulation;
   const bool timed = !options.sim.cluster.empty() || !options.sim.flat.empty();
   const std::vector<std::string> basis = timed ? sim::check_basis(evidence.trace) : sim::Assumptions{};
   sim::Recorded recorded = prepare_programs(options.sim, evidence.trace);
   simulation.assumed = std::move(recorded.assumed);
   simulation.assumed.insert(simulation.assumed.end(), basis.begin(), basis.end());
+  std::vector<Finding> gaps = analyzers::find_gaps(evidence);
   const auto cluster = cluster_of(options.sim, evidence.trace);
   auto costs = cost_model(options.sim, cluster);
   options.sim.compute_scale *= compute_factor(options.sim.compute, evidence.trace, cluster, simulation.assumed);
@@ -159,6 +176,7 @@ Exit sim(Options options, Console& console) {
   std::vector<Finding> findings = judge(evidence, run);
   note_doubts(recorded, simulation, evidence);
   const bool half = waits_for_absent(recorded, run, evidence, findings);
+  findings = with_gaps(std::move(gaps), std::move(findings));
   if (!half && stalls(run, findings)) findings.insert(findings.begin(), stall(*run.result));
   if (run.result) add_result(simulation, *run.result, costs.get(), evidence.trace);
   Report report = make_report("sim", evidence, std::move(findings));

@@ -62,6 +62,7 @@ struct Report {
   std::vector<Finding> findings;            // errors first, causes before consequences
   std::vector<Diagnostic> diagnostics;      // by name
   std::optional<Simulation> simulation;     // of `ddx sim`
+  std::string rows_read;                    // of a table: "5 rows"; empty: the evidence is of ranks
 };
 
 Report make_report(std::string command, const Evidence& evidence, std::vector<Finding> findings);

@@ -289,13 +289,15 @@ void show_foot(Page& page, const Report& report) {
   std::string text =
       fmt::format("{} ({}, {}, {}); ", name_of(report.verdict), counted(by_severity[2], "error", "errors"),
                   counted(by_severity[1], "warning", "warnings"), counted(by_severity[0], "note", "notes"));
-  if (report.world_size) {
-    text +=
-        fmt::format("{} of {}", format_count(report.ranks_seen.size()), counted(*report.world_size, "rank", "ranks"));
+  if (!report.rows_read.empty()) {
+    text += report.rows_read + " read";
+  } else if (report.world_size) {
+    text += fmt::format("{} of {} seen", format_count(report.ranks_seen.size()),
+                        counted(*report.world_size, "rank", "ranks"));
   } else {
-    text += counted(report.ranks_seen.size(), "rank", "ranks");
+    text += counted(report.ranks_seen.size(), "rank", "ranks") + " seen";
   }
-  text += " seen in " + counted(report.inputs.size(), "file", "files") + ".";
+  text += " in " + counted(report.inputs.size(), "file", "files") + ".";
   if (!report.findings.empty()) text += " More: ddx explain " + printable_line(report.findings.front().code);
   page.blank();
   page.paragraph("Verdict:", 9, text, Style::dim);

@@ -176,7 +176,7 @@ Mark Folder::first_mark(std::uint32_t i) const {
   const UnrolledProgram& own = program(i);
   Mark mark;
   mark.add(record.program.value);
-  mark.add(record.stream_ordered ? 1 : 0);
+  mark.add((record.stream_ordered ? 1 : 0) | (record.sends_end_locally ? 2 : 0));
   mark.add(options_.labels.empty() ? 0 : options_.labels[i]);
   mark.add(record.comms.size());
   for (std::size_t slot = 0; slot < record.comms.size(); ++slot) mark.add(is_member(record, slot) ? 1 : 0);

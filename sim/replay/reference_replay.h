@@ -27,7 +27,8 @@ struct ReplayOptions {
   // Sends of at most so many bytes (as far as known) complete when they start, receive or not.
   std::optional<std::uint64_t> eager_up_to;
   // Variants of what the trace says of itself:
-  bool blocking = false;       // no streams: every call returns when it is complete, async or not
+  // No streams: every call returns when it is complete, async or not, but for sends that end locally.
+  bool blocking = false;
   bool strict_groups = false;  // what is posted together starts together, once every partner can start as well
   // Of all classes of ranks (folding.h), loops run out; more is refused. Each takes 25 bytes with times, 1 without.
   std::uint64_t max_ops = 50'000'000;

@@ -150,7 +150,10 @@ bool ReplayEngine::step_streamed(std::uint32_t id) {
   rank.issued = rank.pc;
   start_stream(id, op.stream);
   // A computation on a stream of its own never holds the host.
-  const bool holds_host = !rank.stream_ordered && (!op.async || options_.blocking) && !takes_length(op.kind);
+  // Where sends end locally one that is asynchronous has no end to wait for, in any model.
+  const bool ends_locally = op.kind == OpKind::send && record(id).sends_end_locally;
+  const bool blocks = !op.async || (options_.blocking && !ends_locally);
+  const bool holds_host = !rank.stream_ordered && blocks && !takes_length(op.kind);
   return !holds_host || wait_in(rank, HostWait::op, at, kNoOp);
 }
 

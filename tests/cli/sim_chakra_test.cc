@@ -15,7 +15,7 @@ namespace ddx::cli {
 namespace {
 
 namespace fs = std::filesystem;
-using namespace chakra_bytes;
+using namespace ddx::testing::chakra;
 using nlohmann::json;
 using ::testing::HasSubstr;
 using ::testing::Not;

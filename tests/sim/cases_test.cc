@@ -2,8 +2,10 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
 #include <map>
+#include <set>
 #include <sstream>
 
 #include "sim/replay/reference_replay.h"
@@ -15,8 +17,9 @@ namespace {
 struct Case {
   std::string name;
   std::string outcome;
-  std::map<int, std::string> blocked;  // rank -> operation and group
-  std::string mismatch;                // group, index from 0, and who calls what
+  std::map<int, std::string> blocked;       // rank -> operation and group
+  std::string mismatch;                     // group, index from 0, and who calls what
+  std::map<int, std::string> stopped = {};  // rank -> how
 };
 
 Trace load(const std::string& name) {
@@ -63,6 +66,20 @@ std::map<int, std::string> blocked(const ReplayResult& result) {
   return blocked;
 }
 
+// Ranks that came to a stop, and to which.
+std::map<int, std::string> stopped(const Trace& snapshot) {
+  std::map<int, std::string> stopped;
+  for (const RankRecord& record : snapshot.ranks) {
+    const Program& program = snapshot.program(record);
+    for (std::size_t row = 0; row < program.size(); ++row) {
+      const Signature& s = snapshot.signature(program.signature(row));
+      if (s.kind != OpKind::stop || program.state(row) != OpState::completed) continue;
+      stopped[record.rank->value] = name_of(s.stop_reason);
+    }
+  }
+  return stopped;
+}
+
 std::map<int, std::string> all_in(const std::string& what, std::initializer_list<int> ranks) {
   std::map<int, std::string> blocked;
   for (const int rank : ranks) blocked[rank] = what;
@@ -91,8 +108,8 @@ const std::vector<Case>& cases() {
       {"s24", "completes", {}, ""},
       {"s27", "mismatch", {}, "pg0 1: [0] all_gather bf16 256 [1-3] barrier"},
       {"s28", "mismatch", {}, "pg0 0: [0] broadcast u8 64 root=0 [1] all_reduce f32 1000"},
-      {"s29", "deadlock", all_in("barrier pg0", {0, 1, 3}), ""},
-      {"s37", "deadlock", all_in("all_gather pg0", {0, 2}), ""},
+      {"s29", "deadlock", all_in("barrier pg0", {0, 1, 3}), "", {{2, "raise"}}},
+      {"s37", "deadlock", all_in("all_gather pg0", {0, 2}), "", {{1, "stuck"}}},
       {"s40", "deadlock",
        and_in(all_in("all_gather pgX", {0, 1}),
               all_in("barrier pg0", {2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15})),
@@ -108,10 +125,21 @@ TEST(ReplayCases, agree_with_the_serial_checker) {
     const ReplayResult result = replay(trace);
     EXPECT_EQ(name_of(result.outcome), expected.outcome) << result.reason;
     EXPECT_EQ(mismatch_text(trace, result), expected.mismatch);
+    EXPECT_EQ(stopped(result.snapshot), expected.stopped);
     if (expected.outcome != "mismatch") {
       EXPECT_EQ(blocked(result), expected.blocked);
     }
   }
+}
+
+// A case that is in the folder and not in the list would say nothing.
+TEST(ReplayCases, are_all_of_the_folder) {
+  std::set<std::string> listed, there;
+  for (const Case& each : cases()) listed.insert(each.name);
+  for (const auto& file : std::filesystem::directory_iterator(DDX_SOURCE_DIR "/tests/sim/data")) {
+    if (file.path().extension() == ".ops") there.insert(file.path().stem());
+  }
+  EXPECT_EQ(listed, there);
 }
 
 TEST(ReplayCases, do_not_depend_on_the_order_of_visits) {

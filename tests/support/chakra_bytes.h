@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-namespace ddx::chakra_bytes {
+namespace ddx::testing::chakra {
 
 inline std::string varint(std::uint64_t value) {
   std::string out;
@@ -43,4 +43,4 @@ inline std::string receive(std::uint64_t id, std::uint64_t from, std::uint64_t s
   return node(id, 6, attribute("comm_src", 9, from) + attribute("comm_size", 9, size) + rest);
 }
 
-}  // namespace ddx::chakra_bytes
+}  // namespace ddx::testing::chakra

@@ -380,6 +380,7 @@ void read_chakra(const Source& source, const ImportOptions& options, Evidence& o
   RankRecord& record = program.finish(input.file_rank);
   record.tail_lost = trace.cut_at || trace.left_out > 0;
   record.whole_program = !record.tail_lost;
+  record.sends_end_locally = true;
   program.report(source.path, record.rank);
   report_graph(source.path, record.rank, faults, out);
   report_end(source.path, trace, record.rank, out);

@@ -182,6 +182,7 @@ Evidence read_file(const std::string& path, const LoadOptions& options) {
   evidence.inputs.push_back(std::move(input));
   try {
     read_into(evidence, options);
+    evidence.inputs.front().world_size = evidence.trace.world_size;
     return evidence;
   } catch (const std::bad_alloc&) {
     return failed(std::move(evidence), "not enough memory to read it");

@@ -269,6 +269,8 @@ void Parser::record_word(const OpsWord& word, RankRecord& record) {
     record.whole_program = word.is("whole");
   } else if (word.is("stream_ordered")) {
     record.stream_ordered = true;
+  } else if (word.is("local_sends")) {
+    record.sends_end_locally = true;
   } else if (word.is("head_lost")) {
     record.head_lost = true;
   } else if (word.is("tail_lost")) {

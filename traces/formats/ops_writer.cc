@@ -110,7 +110,8 @@ std::string Writer::class_key(const RankRecord& r) const {
   for (const CommId comm : r.comms) add(comm.value);
   for (const std::int32_t peer : r.peers) add(static_cast<std::uint64_t>(peer));
   add(std::uint64_t{r.snapshot} | std::uint64_t{r.stream_ordered} << 1 | std::uint64_t{r.head_lost} << 2 |
-      std::uint64_t{r.tail_lost} << 3 | std::uint64_t{r.rank_guessed} << 4 | std::uint64_t{r.whole_program} << 5);
+      std::uint64_t{r.tail_lost} << 3 | std::uint64_t{r.rank_guessed} << 4 | std::uint64_t{r.whole_program} << 5 |
+      std::uint64_t{r.sends_end_locally} << 6);
   maybe(r.timing);
   maybe(r.pid);
   maybe(r.attempt);
@@ -228,6 +229,7 @@ void Writer::record_line(const RankRecord& record) {
   if (record.snapshot) text += " snapshot";
   if (record.whole_program == record.snapshot) text += record.whole_program ? " whole" : " part";
   if (record.stream_ordered) text += " stream_ordered";
+  if (record.sends_end_locally) text += " local_sends";
   if (record.head_lost) text += " head_lost";
   if (record.tail_lost) text += " tail_lost";
   if (record.rank_guessed) text += " guessed";

@@ -173,15 +173,16 @@ struct RankRecord {
   std::string host;
   std::optional<std::int64_t> pid;
   std::optional<std::uint32_t> attempt;
-  std::string backend;          // "nccl" "gloo" ...; empty: unknown
-  std::string library_version;  // of the communication library, as recorded
-  std::string device;           // the GPU's model, as recorded: "NVIDIA A100-SXM4-80GB"
-  bool head_lost = false;       // a ring: entries before the first row are gone (unknown, not missing)
-  bool tail_lost = false;       // the file was cut: rows behind the last one are unknown
-  bool snapshot = false;        // states are those of the moment of the dump (a recorder), not a whole program
-  bool whole_program = false;   // the rows are all that this rank will ever do (an ops file), not a buffer of it
-  bool stream_ordered = false;  // ops return at once and run in order on a stream (NCCL and kin)
-  std::optional<bool> timing;   // whether `started` can be known at all
+  std::string backend;             // "nccl" "gloo" ...; empty: unknown
+  std::string library_version;     // of the communication library, as recorded
+  std::string device;              // the GPU's model, as recorded: "NVIDIA A100-SXM4-80GB"
+  bool head_lost = false;          // a ring: entries before the first row are gone (unknown, not missing)
+  bool tail_lost = false;          // the file was cut: rows behind the last one are unknown
+  bool snapshot = false;           // states are those of the moment of the dump (a recorder), not a whole program
+  bool whole_program = false;      // the rows are all that this rank will ever do (an ops file), not a buffer of it
+  bool stream_ordered = false;     // ops return at once and run in order on a stream (NCCL and kin)
+  bool sends_end_locally = false;  // a send is over once its data left: it never waits for its receive (Chakra)
+  std::optional<bool> timing;      // whether `started` can be known at all
 
   static constexpr std::uint32_t kNoPosition = 0xffffffff;
 };

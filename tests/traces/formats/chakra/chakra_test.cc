@@ -16,8 +16,9 @@
 namespace ddx::formats {
 namespace {
 
-using namespace chakra_bytes;
-using testing::HasSubstr;
+using namespace ddx::testing::chakra;
+
+using ::testing::HasSubstr;
 
 Evidence read(const std::string& text, const std::string& path = "job.3.et", std::uint64_t max_ops = 1000) {
   Evidence evidence;
@@ -80,7 +81,7 @@ TEST(Chakra, numbers_may_come_in_any_integer_kind) {
     const Evidence evidence = read(kHead + node(0, 5,
                                                 attribute("comm_dst", 9, 1) + attribute("comm_size", 9, 8) +
                                                     bytes(10, bytes(1, "comm_tag") + value)));
-    EXPECT_EQ(first_call(evidence).tag, expected) << testing::PrintToString(value);
+    EXPECT_EQ(first_call(evidence).tag, expected) << ::testing::PrintToString(value);
   }
 }
 
@@ -149,7 +150,7 @@ TEST(Chakra, a_size_in_a_note_does_not_cost_memory_without_end) {
 TEST(Chakra, circles_are_told_with_their_nodes) {
   const Evidence hard = read(kHead + node(4, 4, on(5)) + node(5, 4, on(4)));
   ASSERT_EQ(hard.cycles.size(), 1U);
-  EXPECT_THAT(hard.cycles[0].nodes, testing::ElementsAre(4U, 5U));
+  EXPECT_THAT(hard.cycles[0].nodes, ::testing::ElementsAre(4U, 5U));
   EXPECT_FALSE(hard.cycles[0].control);
   EXPECT_EQ(hard.diagnostics.count_of("chakra.dependency_cycle"), 1U);
   const Evidence soft = read(kHead + node(4, 4, control(5)) + node(5, 4, on(4)));
@@ -171,7 +172,7 @@ TEST(Chakra, a_cut_file_is_read_up_to_the_cut_and_is_no_whole_program) {
 
 TEST(Chakra, what_is_none_says_what_was_expected) {
   for (const std::string& text : {std::string(), std::string("garbage\xff\xff"), kHead, std::string(100, '\0')}) {
-    EXPECT_THROW(read(text), Error) << testing::PrintToString(text);
+    EXPECT_THROW(read(text), Error) << ::testing::PrintToString(text);
   }
 }
 
@@ -284,7 +285,7 @@ TEST(ChakraFiles, a_real_one_with_holes_is_read) {
   EXPECT_EQ(evidence.diagnostics.count_of("chakra.no_comm_type"), 14U);
   EXPECT_GT(evidence.diagnostics.count_of("chakra.dangling_dependency"), 0U);
   ASSERT_FALSE(evidence.cycles.empty());
-  EXPECT_THAT(evidence.cycles.front().nodes, testing::ElementsAre(3317U, 3318U));
+  EXPECT_THAT(evidence.cycles.front().nodes, ::testing::ElementsAre(3317U, 3318U));
   EXPECT_TRUE(evidence.cycles.front().control);
 }
 

@@ -34,10 +34,10 @@ class Described {
     return text;
   }
   void rank(const RankRecord& r) {
-    lines_.push_back(fmt::format(
-        "rank {} {}{}{}{}{}{} timing {} host {} pid {} attempt {} backend {} library {} device {}", r.rank->value,
-        r.snapshot, r.whole_program, r.stream_ordered, r.head_lost, r.tail_lost, r.rank_guessed, maybe(r.timing),
-        r.host, maybe(r.pid), maybe(r.attempt), r.backend, r.library_version, r.device));
+    lines_.push_back(fmt::format("rank {} {}{}{}{}{}{}{} timing {} host {} pid {} attempt {} backend {} library {} device {}",
+                                 r.rank->value, r.snapshot, r.whole_program, r.stream_ordered, r.head_lost, r.tail_lost,
+                                 r.rank_guessed, r.sends_end_locally, maybe(r.timing), r.host, maybe(r.pid),
+                                 maybe(r.attempt), r.backend, r.library_version, r.device));
     for (std::size_t slot = 0; slot < r.comms.size(); ++slot) {
       const CommProgress& p = r.progress[slot];
       lines_.push_back(fmt::format("  slot {} {} pos {} progress {} {} {}", slot, comm(r.comms[slot]),
@@ -134,8 +134,8 @@ TEST(OpsWriter, reads_back_everything_the_notation_says) {
       "world 2\n0 group_begin\n0 send f32 1 to 1\n0 recv f32 1 from 1\n0 group_end\n1 recv f32 1 from 0 group=4\n",
       "world 4\n0-1 pg tp = 0,1,2\n2 pg tp = 0-3\n0-2 barrier tp\n0 pg tp = 0,3\n0 barrier tp\n0 barrier pg0\n",
       "world 4\nabsent 1,3\npg tp = ? size=2 desc=\"tensor parallel\" synthesized\n"
-      "0 record snapshot head_lost tail_lost guessed timing=off host=\"node a\" pid=12 attempt=2 backend=nccl "
-      "library=2 device=\"NVIDIA A100\"\n"
+      "0 record snapshot local_sends head_lost tail_lost guessed timing=off host=\"node a\" pid=12 attempt=2 "
+      "backend=nccl library=2 device=\"NVIDIA A100\"\n"
       "0 in pg0 enqueued=3 timeout=90s since=0\n0 in tp enqueued=9 started=8 completed=7 timeout=1500us since=7 "
       "pos=1\n"
       "0 barrier tp seq=9 issue=1 start=2 end=3 [scheduled] [retired]\n2 record whole snapshot stream_ordered "
