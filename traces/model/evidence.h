@@ -16,12 +16,12 @@ namespace ddx {
 // One file (or standard input) as it was taken.
 struct Input {
   std::string path;
-  std::string format;                       // importer's name; "unknown": skipped; "launch": of the launch
-  RankSet ranks;                            // whom it speaks of, where that is known
-  std::optional<RankId> file_rank;          // the rank its name holds
-  std::optional<std::uint32_t> world_size;  // as it states it
-  std::string note;                         // why it was skipped or read in part; empty: whole
+  std::string format;               // importer's name; "unknown": skipped; "launch": of the launch
+  RankSet ranks;                    // whom it speaks of, where that is known
+  std::optional<RankId> file_rank;  // the rank its name holds
+  std::string note;                 // why it was skipped or read in part; empty: whole
   bool unreadable = false;
+  std::optional<std::uint32_t> world_size = std::nullopt;  // as it states it
 };
 
 // Dependencies of a graph that form a circle, so that it cannot have happened so.
