@@ -22,7 +22,7 @@ Exit analyze(const Options& options, Console& console) {
 
 Action prepare(CLI::App& app) {
   auto options = std::make_shared<Options>();
-  add_read_options(app, options->read);
+  add_read_options(app, options->read, options->common);
   CommonHelp help;
   help.fail_on = "Exit with 1 on findings of this severity or above: error, warning, info, never";
   help.quiet = "One line a finding";

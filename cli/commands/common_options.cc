@@ -52,6 +52,16 @@ class Progress {
   std::chrono::steady_clock::time_point last_{};
 };
 
+std::vector<NamedFile> named_files(const std::vector<const CLI::Option*>& options) {
+  std::vector<NamedFile> files;
+  for (const CLI::Option* option : options) {
+    for (const std::string& path : option->results()) {
+      if (!path.empty()) files.push_back({option->get_name(), path});
+    }
+  }
+  return files;
+}
+
 }  // namespace
 
 void add_common_options(CLI::App& app, CommonOptions& options, const std::vector<std::string>& formats,
@@ -64,7 +74,9 @@ void add_common_options(CLI::App& app, CommonOptions& options, const std::vector
     option->description(text);
     if (text.empty()) option->group("");  // hides it
   };
-  tell(app.add_option("-o,--output", options.output), help.output);
+  CLI::Option* output = app.add_option("-o,--output", options.output);
+  tell(output, help.output);
+  options.files.outputs.push_back(output);
   tell(app.add_option("--fail-on", options.fail_on)
            ->check(CLI::IsMember(std::vector<std::string>{"error", "warning", "info", "never"}))
            ->capture_default_str(),
@@ -72,11 +84,20 @@ void add_common_options(CLI::App& app, CommonOptions& options, const std::vector
   tell(app.add_flag("--no-color", options.no_color), help.no_color);
   tell(app.add_flag("-q,--quiet", options.quiet), help.quiet);
   tell(app.add_flag("-v,--verbose", options.verbose), help.verbose);
+  app.parse_complete_callback([&files = options.files] {
+    try {
+      refuse_overwriting(named_files(files.outputs), named_files(files.inputs));
+    } catch (const UsageError& error) {
+      throw CLI::ValidationError(error.what());
+    }
+  });
 }
 
-void add_read_options(CLI::App& app, ReadOptions& options) {
-  app.add_option("PATH", options.paths, "Files or folders of evidence: dumps, logs, ops files; folders are searched")
-      ->required();
+void add_read_options(CLI::App& app, ReadOptions& options, CommonOptions& common) {
+  common.files.inputs.push_back(
+      app.add_option("PATH", options.paths,
+                     "Files or folders of evidence: dumps, logs, ops files; folders are searched")
+          ->required());
   app.add_option("--rank-from", options.rank_from,
                  "Regular expression on a file's path; its first group is the rank that the file belongs to");
   app.add_option("--threads", options.threads, "Threads that read files (0: one a core)")
@@ -90,7 +111,11 @@ Evidence read_evidence(const ReadOptions& read, const CommonOptions& common, Con
   Progress progress(console, !common.quiet);
   options.progress = [&progress](std::size_t done, std::size_t all) { progress.step(done, all); };
   Evidence evidence = formats::load(read.paths, options);
-  refuse_evidence(common.output, read.paths, evidence.inputs);
+  std::vector<NamedFile> found;
+  for (const Input& input : evidence.inputs) {
+    if (input.format != "unknown") found.push_back({input.format, input.path});
+  }
+  refuse_overwriting(named_files(common.files.outputs), found);
   return evidence;
 }
 

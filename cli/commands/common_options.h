@@ -20,7 +20,15 @@ class UsageError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// The options of a command that name files. One guard asks them all: no output may take the place of an input, or of
+// another output.
+struct FileOptions {
+  std::vector<const CLI::Option*> inputs;
+  std::vector<const CLI::Option*> outputs;
+};
+
 struct CommonOptions {
+  FileOptions files;
   std::string format;
   std::string output;  // empty: standard output
   std::string fail_on = "error";
@@ -39,7 +47,8 @@ struct CommonHelp {
   std::string no_color = "No colours, even on a terminal (NO_COLOR does the same)";
 };
 
-// `formats`: the first is the default.
+// `formats`: the first is the default. Has the command refuse what refuse_overwriting() does, once its line is read and
+// before anything is done; its `files` must be complete by then.
 void add_common_options(CLI::App& app, CommonOptions& options, const std::vector<std::string>& formats,
                         const CommonHelp& help);
 
@@ -49,10 +58,11 @@ struct ReadOptions {
   std::string rank_from;
   unsigned threads = 0;
 };
-void add_read_options(CLI::App& app, ReadOptions& options);
+void add_read_options(CLI::App& app, ReadOptions& options, CommonOptions& common);
 
 // Loads, with a line of progress on a terminal once it takes long. Throws UsageError on a bad --rank-from, and
-// where --output names a file of the evidence.
+// where an output is a file that was found in a folder and read as evidence; what ddx knows nothing of, such as an
+// older report beside the evidence, may be replaced.
 Evidence read_evidence(const ReadOptions& read, const CommonOptions& common, Console& console);
 
 // nullopt: never.

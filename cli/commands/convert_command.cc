@@ -101,7 +101,7 @@ Exit convert(const Options& options, Console& console) {
 
 Action prepare(CLI::App& app) {
   auto options = std::make_shared<Options>();
-  add_read_options(app, options->read);
+  add_read_options(app, options->read, options->common);
   CommonHelp help;
   help.output = "Where to write, which must be said: a file, or - for standard output";
   help.quiet = "Do not say what is left out";

@@ -24,7 +24,7 @@ Exit info(const Options& options, Console& console) {
 
 Action prepare(CLI::App& app) {
   auto options = std::make_shared<Options>();
-  add_read_options(app, options->read);
+  add_read_options(app, options->read, options->common);
   CommonHelp help;
   help.quiet = "Files and ranks only";
   help.verbose = "Every file, every group, every list in full";

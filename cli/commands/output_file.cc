@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <filesystem>
 #include <optional>
+#include <span>
 #include <streambuf>
 #include <system_error>
 #include <utility>
@@ -111,20 +112,39 @@ std::optional<Identity> identity_of(const std::string& path) {
   return Identity{about.st_dev, about.st_ino};
 }
 
+// Where a file that is not there yet would come to be: links followed, also those that lead to nothing.
+std::filesystem::path place_of(std::filesystem::path path) {
+  std::error_code error;
+  for (int links = 0; links < 40 && std::filesystem::is_symlink(std::filesystem::symlink_status(path, error));
+       ++links) {
+    path = path.parent_path() / std::filesystem::read_symlink(path, error);
+  }
+  return std::filesystem::weakly_canonical(std::filesystem::absolute(path, error), error);
+}
+
+bool will_be_one(const std::string& a, const std::string& b) {
+  const std::optional<Identity> identity = identity_of(a);
+  if (identity) return identity == identity_of(b);
+  return !std::filesystem::exists(a) && place_of(a) == place_of(b);
+}
+
 }  // namespace
 
-void refuse_evidence(const std::string& output, const std::vector<std::string>& paths,
-                     const std::vector<Input>& inputs) {
-  if (output.empty()) return;
-  const std::optional<Identity> identity = identity_of(output);
-  if (!identity) return;
-  const auto refuse_if_same = [&](const std::string& path) {
-    if (identity_of(path) != identity) return;
-    throw UsageError(fmt::format("'{}' is evidence that was given: write to another file", output));
-  };
-  for (const std::string& path : paths) refuse_if_same(path);
-  for (const Input& input : inputs) {
-    if (input.format != "unknown") refuse_if_same(input.path);
+void refuse_overwriting(const std::vector<NamedFile>& outputs, const std::vector<NamedFile>& inputs) {
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const NamedFile& output = outputs[i];
+    for (const NamedFile& other : std::span(outputs).subspan(i + 1)) {
+      if (!will_be_one(output.path, other.path)) continue;
+      throw UsageError(
+          fmt::format("{} and {} name one file, '{}': give two", output.option, other.option, output.path));
+    }
+    const std::optional<Identity> identity = identity_of(output.path);
+    if (!identity) continue;
+    for (const NamedFile& input : inputs) {
+      if (identity_of(input.path) != identity) continue;
+      throw UsageError(fmt::format("{} '{}' is evidence that was given ({}): write to another file", output.option,
+                                   output.path, input.option));
+    }
   }
 }
 

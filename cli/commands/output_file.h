@@ -1,4 +1,4 @@
-// The file that --output names.
+// The files that options name to be written.
 #pragma once
 
 #include <functional>
@@ -6,14 +6,17 @@
 #include <string>
 #include <vector>
 
-#include "traces/model/evidence.h"
-
 namespace ddx::cli {
 
-// Throws UsageError where `output` is one of `paths` (as given), or a file of `inputs` that was read as evidence: the
-// user has it but once. What ddx knows nothing of, such as an older report beside the evidence, may be replaced.
-void refuse_evidence(const std::string& output, const std::vector<std::string>& paths,
-                     const std::vector<Input>& inputs);
+// A file, and the option that names it.
+struct NamedFile {
+  std::string option;
+  std::string path;
+};
+
+// Throws UsageError where one of `outputs` is one of `inputs`, which the user has but once, or two of them are one
+// file. Files are told apart by what they are, whatever way leads there. Devices and pipes may be anything twice.
+void refuse_overwriting(const std::vector<NamedFile>& outputs, const std::vector<NamedFile>& inputs);
 
 // Gives `path` what `write` puts into the stream: all of it or nothing, where that is a regular file or none yet.
 // Throws UsageError where it cannot be written.

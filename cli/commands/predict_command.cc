@@ -40,17 +40,20 @@ Exit predict(const Options& options, Console& console) {
 
 Action prepare(CLI::App& app) {
   auto options = std::make_shared<Options>();
+  FileOptions& files = options->common.files;
   CLI::Option_group* what = app.add_option_group("what", "One of these");
-  what->add_option("--collectives", options->collectives,
-                   "A JSON file of collective benchmarks: say what each size of each run takes");
-  what->add_option("--measured", options->measured,
-                   "A table of your own runs at several sizes (CSV): say how they scale, and what they do not settle");
+  files.inputs.push_back(
+      what->add_option("--collectives", options->collectives,
+                       "A JSON file of collective benchmarks: say what each size of each run takes"));
+  files.inputs.push_back(what->add_option(
+      "--measured", options->measured,
+      "A table of your own runs at several sizes (CSV): say how they scale, and what they do not settle"));
   what->add_option("--scale", options->scale.scale, "Predict the step of the trace at PATH on so many ranks: 8,16,64")
       ->option_text("RANKS,...");
   what->require_option(1);
-  add_read_options(app, options->read);
+  add_read_options(app, options->read, options->common);
   app.get_option("PATH")->required(false);
-  add_scale_options(app, options->scale);
+  add_scale_options(app, options->scale, files);
   CommonHelp help;
   help.fail_on = "With --measured: exit with 1 on findings of this severity or above: error, warning, info, never";
   help.quiet = "One line a run, or a finding";

@@ -59,20 +59,22 @@ void check_programs(const Evidence& evidence) {
 
 }  // namespace
 
-void add_scale_options(CLI::App& app, ScaleOptions& options) {
+void add_scale_options(CLI::App& app, ScaleOptions& options, FileOptions& files) {
   app.add_flag("--weak", options.weak, "Each rank has as much to do as recorded: the batch grows (the default)");
   app.add_flag("--strong", options.strong, "The batch stays as it is: each rank has less to compute");
   app.add_option("--map", options.map, "What a group is for: GROUP=data (it grows with the replicas) or GROUP=model")
       ->option_text("GROUP=ROLE");
-  app.add_option("--cluster", options.cluster, "On nodes of this kind, as many as are needed: a preset or a file")
-      ->option_text("CLUSTER");
+  files.inputs.push_back(
+      app.add_option("--cluster", options.cluster, "On nodes of this kind, as many as are needed: a preset or a file")
+          ->option_text("CLUSTER"));
   app.add_option("--flat", options.flat, "On a flat network: a port of this rate and latency for every rank")
       ->option_text("RATE,LATENCY");
   app.add_option("--algorithm", options.algorithm, "Take this algorithm for the collectives that it can carry out")
       ->option_text("NAME");
   add_compute_options(app, options.compute);
   app.add_option("--batch", options.batch, "Samples that the recorded job takes in a step")->option_text("N");
-  app.add_option("--plot", options.plot, "Draw it as well, into this SVG file")->option_text("FILE");
+  files.outputs.push_back(
+      app.add_option("--plot", options.plot, "Draw it as well, into this SVG file")->option_text("FILE"));
 }
 
 Exit predict_scale(const ScaleOptions& options, const ReadOptions& read, const CommonOptions& common,

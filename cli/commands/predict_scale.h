@@ -24,7 +24,8 @@ struct ScaleOptions {
   std::string plot;                    // an SVG file
 };
 
-void add_scale_options(CLI::App& app, ScaleOptions& options);
+// Tells `files` which of them name files.
+void add_scale_options(CLI::App& app, ScaleOptions& options, FileOptions& files);
 // Throws UsageError, Error.
 Exit predict_scale(const ScaleOptions& options, const ReadOptions& read, const CommonOptions& common, Console& console);
 

@@ -195,11 +195,13 @@ Exit describe_cluster(const Options& options, Console& console) {
 
 Action prepare(CLI::App& app) {
   auto options = std::make_shared<Options>();
-  add_read_options(app, options->read);
+  add_read_options(app, options->read, options->common);
   app.get_option("PATH")->required(false);
-  app.add_option("--describe-cluster", options->describe, "Only say what this cluster is (dgx-h100:8, or a file)")
-      ->option_text("CLUSTER");
-  add_sim_options(app, options->sim);
+  FileOptions& files = options->common.files;
+  files.inputs.push_back(
+      app.add_option("--describe-cluster", options->describe, "Only say what this cluster is (dgx-h100:8, or a file)")
+          ->option_text("CLUSTER"));
+  add_sim_options(app, options->sim, files);
   CommonHelp help;
   help.fail_on = "Exit with 1 on findings of this severity or above: error, warning, info, never";
   help.quiet = "One line a finding";

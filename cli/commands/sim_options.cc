@@ -25,7 +25,7 @@ namespace {
 
 }  // namespace
 
-void add_sim_options(CLI::App& app, SimOptions& options) {
+void add_sim_options(CLI::App& app, SimOptions& options, FileOptions& files) {
   app.add_option("--world-size", options.world_size, "Lay the trace over so many ranks, by replicas")
       ->check(CLI::Range(1U, kMaxRanks))
       ->option_text("N");
@@ -41,9 +41,9 @@ void add_sim_options(CLI::App& app, SimOptions& options) {
   app.add_flag("--strict-groups", options.strict_groups, "What is posted together starts only once all partners can");
   app.add_option("--eager", options.eager, "Sends of up to so many bytes complete without their receive")
       ->option_text("BYTES");
-  app.add_option("--cluster", options.cluster,
-                 "Time it on this cluster: a preset with its nodes (dgx-h100:8), or a file")
-      ->option_text("CLUSTER");
+  files.inputs.push_back(app.add_option("--cluster", options.cluster,
+                                        "Time it on this cluster: a preset with its nodes (dgx-h100:8), or a file")
+                             ->option_text("CLUSTER"));
   app.add_option("--flat", options.flat, "Time it on a flat network, a port of this rate and latency for every rank")
       ->option_text("RATE,LATENCY");
   app.add_option("--algorithm", options.algorithm, "Take this algorithm for the collectives that it can carry out")
@@ -62,9 +62,10 @@ void add_sim_options(CLI::App& app, SimOptions& options) {
       ->check(CLI::Range(0.0, 100.0))
       ->option_text("PERCENT");
   app.add_option("--seed", options.seed, "Of the noise: the same seed gives the same times")->option_text("N");
-  app.add_option("--timeline", options.timeline,
-                 "Write what every rank does, and with a network when, into this file for Perfetto")
-      ->option_text("FILE.json");
+  files.outputs.push_back(
+      app.add_option("--timeline", options.timeline,
+                     "Write what every rank does, and with a network when, into this file for Perfetto")
+          ->option_text("FILE.json"));
 }
 
 sim::RoleMap role_map(const std::vector<std::string>& map) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/commands/common_options.h"
 #include "cli/commands/compute_options.h"
 #include "sim/collectives/algorithm.h"
 #include "sim/replay/injection.h"
@@ -36,7 +37,8 @@ struct SimOptions {
   std::string timeline;  // a file to write
 };
 
-void add_sim_options(CLI::App& app, SimOptions& options);
+// Tells `files` which of them name files.
+void add_sim_options(CLI::App& app, SimOptions& options, FileOptions& files);
 
 // "tp=model". Throws UsageError with what was expected.
 sim::RoleMap role_map(const std::vector<std::string>& map);

@@ -266,6 +266,69 @@ TEST_F(App, EvidenceIsNeverOverwritten) {
   EXPECT_THAT(content(older), HasSubstr("Verdict: "));
 }
 
+// Every option that names an input, with every one that names an output, by the same name, a link and a hard link.
+TEST_F(App, NoOutputTakesAnInputsPlace) {
+  const std::string job = write("job.ops", kAgreed);
+  const std::string cluster = write("c.json", R"({"flat": "1GB/s,1us", "nodes": 2})");
+  const std::string runs = write("runs.json", R"({"runs": []})"), table = write("t.csv", "gpus,step_ms\n8,1\n16,2\n");
+  const std::string flat = "1GB/s,1us";
+  struct Case {
+    std::vector<std::string> arguments;
+    std::string input;
+    std::vector<std::string> outputs;
+  };
+  const Case cases[] = {
+      {{"sim", job, "--flat", flat}, job, {"-o", "--timeline"}},
+      {{"sim", job, "--cluster", cluster}, cluster, {"-o", "--timeline"}},
+      {{"sim", "--describe-cluster", cluster}, cluster, {"-o"}},
+      {{"predict", job, "--scale", "2,4", "--flat", flat}, job, {"-o", "--plot"}},
+      {{"predict", job, "--scale", "2,4", "--cluster", cluster}, cluster, {"-o", "--plot"}},
+      {{"predict", "--collectives", runs}, runs, {"-o"}},
+      {{"predict", "--measured", table}, table, {"-o"}},
+  };
+  for (const Case& c : cases) {
+    const std::string before = content(c.input);
+    fs::create_symlink(c.input, path("soft"));
+    fs::create_hard_link(c.input, path("hard"));
+    for (const std::string& option : c.outputs) {
+      for (const std::string& output : {c.input, path("soft"), path("hard")}) {
+        std::vector<std::string> arguments = c.arguments;
+        arguments.insert(arguments.end(), {option, output});
+        const Answer answer = ddx(arguments);
+        EXPECT_EQ(answer.status, 2) << testing::PrintToString(arguments);
+        EXPECT_THAT(answer.err, HasSubstr("is evidence that was given")) << testing::PrintToString(arguments);
+        EXPECT_EQ(content(c.input), before) << testing::PrintToString(arguments);
+      }
+    }
+    fs::remove(path("soft"));
+    fs::remove(path("hard"));
+  }
+}
+
+TEST_F(App, TwoOutputsAreTwoFiles) {
+  const std::string job = write("job.ops", kAgreed);
+  fs::create_symlink(path("t.json"), path("dangling"));
+  fs::create_directory(path("d"));
+  const std::vector<std::string> sim{"sim", job, "--flat", "1GB/s,1us", "--timeline"};
+  const std::vector<std::string> scale{"predict", job, "--flat", "1GB/s,1us", "--scale", "2,4", "--plot"};
+  for (const bool there : {false, true}) {
+    if (there) write("t.json", "old");
+    for (const std::vector<std::string>& command : {sim, scale}) {
+      for (const std::string& other : {path("t.json"), path("d/../t.json"), path("dangling")}) {
+        std::vector<std::string> arguments = command;
+        arguments.insert(arguments.end(), {other, "-o", path("t.json")});
+        const Answer answer = ddx(arguments);
+        EXPECT_EQ(answer.status, 2) << testing::PrintToString(arguments);
+        EXPECT_THAT(answer.err, HasSubstr("name one file")) << testing::PrintToString(arguments);
+        EXPECT_EQ(fs::exists(path("t.json")), there) << "before anything is written";
+      }
+    }
+  }
+  EXPECT_EQ(content(path("t.json")), "old");
+  EXPECT_EQ(ddx({"sim", job, "--flat", "1GB/s,1us", "--timeline", path("a.json"), "-o", path("b.txt")}).status, 0);
+  EXPECT_EQ(ddx({"sim", job, "--flat", "1GB/s,1us", "--timeline", "/dev/null", "-o", "/dev/null"}).status, 0);
+}
+
 TEST_F(App, AnOutputIsWrittenWhollyOrNotAtAll) {
   const std::string good = write("good.ops", kAgreed);
   const std::string old = write("out.json", "old");
