@@ -24,7 +24,7 @@ Action prepare(CLI::App& app) {
   auto options = std::make_shared<Options>();
   add_read_options(app, options->read, options->common);
   CommonHelp help;
-  help.fail_on = "Exit with 1 on findings of this severity or above: error, warning, info, never";
+  help.fail_on = "Exit with 1 on findings of this severity or above: error (the default), warning, info, never";
   help.quiet = "One line a finding";
   help.verbose = "Every finding in full, every piece of evidence";
   add_common_options(app, options->common, reporter_names(), help);

@@ -5,13 +5,15 @@
 #include <chrono>
 #include <regex>
 
+#include "cli/commands/number_options.h"
 #include "cli/commands/output_file.h"
 #include "traces/formats/loader.h"
 
 namespace ddx::cli {
 namespace {
 
-constexpr int kMaxThreads = 64;
+constexpr const char* kReading = "How PATH is read";
+constexpr unsigned kMaxThreads = 64;
 
 std::regex rank_pattern(const std::string& text) {
   try {
@@ -67,23 +69,25 @@ std::vector<NamedFile> named_files(const std::vector<const CLI::Option*>& option
 void add_common_options(CLI::App& app, CommonOptions& options, const std::vector<std::string>& formats,
                         const CommonHelp& help) {
   options.format = formats.front();
-  app.add_option("--format", options.format, "How to answer: " + fmt::format("{}", fmt::join(formats, ", ")))
+  app.add_option("--format", options.format,
+                 help.format.empty() ? fmt::format("How to answer: {}", fmt::join(formats, ", ")) : help.format)
       ->check(CLI::IsMember(formats))
-      ->capture_default_str();
+      ->option_text("FORMAT");
   const auto tell = [](CLI::Option* option, const std::string& text) {
     option->description(text);
     if (text.empty()) option->group("");  // hides it
   };
-  CLI::Option* output = app.add_option("-o,--output", options.output);
+  CLI::Option* output = app.add_option("-o,--output", options.output)->option_text("FILE");
   tell(output, help.output);
   options.files.outputs.push_back(output);
   tell(app.add_option("--fail-on", options.fail_on)
            ->check(CLI::IsMember(std::vector<std::string>{"error", "warning", "info", "never"}))
-           ->capture_default_str(),
+           ->option_text("SEVERITY"),
        help.fail_on);
   tell(app.add_flag("--no-color", options.no_color), help.no_color);
   tell(app.add_flag("-q,--quiet", options.quiet), help.quiet);
   tell(app.add_flag("-v,--verbose", options.verbose), help.verbose);
+  app.set_help_flag("-h,--help", "This help");  // once more, so that it comes last
   app.parse_complete_callback([&files = options.files] {
     try {
       refuse_overwriting(named_files(files.outputs), named_files(files.inputs));
@@ -97,11 +101,17 @@ void add_read_options(CLI::App& app, ReadOptions& options, CommonOptions& common
   common.files.inputs.push_back(
       app.add_option("PATH", options.paths,
                      "Files or folders of evidence: dumps, logs, ops files; folders are searched")
-          ->required());
+          ->required()
+          ->option_text("..."));
   app.add_option("--rank-from", options.rank_from,
-                 "Regular expression on a file's path; its first group is the rank that the file belongs to");
-  app.add_option("--threads", options.threads, "Threads that read files (0: one a core)")
-      ->check(CLI::Range(0, kMaxThreads));
+                 "Regular expression on a file's path; its first group is the rank that the file belongs to")
+      ->option_text("REGEX")
+      ->group(kReading);
+  add_count(
+      app, "--threads", {0, kMaxThreads},
+      [&options](std::uint64_t threads) { options.threads = static_cast<unsigned>(threads); },
+      "Threads that read files (0: one a core)")
+      ->group(kReading);
 }
 
 Evidence read_evidence(const ReadOptions& read, const CommonOptions& common, Console& console) {

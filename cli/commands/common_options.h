@@ -40,6 +40,7 @@ struct CommonOptions {
 // What the common options do in one command. All are taken by every command, so that scripts may pass them to all; one
 // that does nothing there has no text, and is not told in its help.
 struct CommonHelp {
+  std::string format;  // empty: that it is one of the formats
   std::string output = "Write the answer to this file instead of standard output";
   std::string fail_on;
   std::string quiet;

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/printable.h"
 #include "cli/commands/common_options.h"
+#include "cli/commands/number_options.h"
 #include "sim/cluster/cluster_file.h"
 #include "sim/cluster/hardware.h"
 #include "sim/compute/roofline.h"
@@ -75,17 +76,19 @@ double told_factor(const ComputeOptions& options, const sim::Gpu& from, const si
 
 }  // namespace
 
-void add_compute_options(CLI::App& app, ComputeOptions& options) {
-  app.add_option("--recorded-on", options.recorded_on,
-                 "The GPU that the trace was recorded on: computations are scaled to the cluster's by the roofline")
-      ->option_text("GPU");
-  app.add_option("--arithmetic", options.arithmetic,
-                 "What most operations are done in: bf16 (also fp16), fp8, tf32, fp32")
-      ->check(CLI::IsMember({"bf16", "fp8", "tf32", "fp32"}))
-      ->option_text("TYPE");
-  app.add_option("--intensity", options.intensity, "Operations that computations do for each byte of memory traffic")
-      ->check(CLI::Range(0.0, 1e9))
-      ->option_text("X");
+std::vector<CLI::Option*> add_compute_options(CLI::App& app, ComputeOptions& options) {
+  CLI::Option* gpu =
+      app.add_option("--recorded-on", options.recorded_on,
+                     "The GPU that the trace was recorded on: computations are scaled to the cluster's by the roofline")
+          ->option_text("GPU");
+  CLI::Option* arithmetic = app.add_option("--arithmetic", options.arithmetic,
+                                           "What most operations are done in: bf16 (also fp16), fp8, tf32, fp32")
+                                ->check(CLI::IsMember({"bf16", "fp8", "tf32", "fp32"}))
+                                ->option_text("TYPE");
+  CLI::Option* intensity = add_amount(
+      app, "--intensity", 1e9, [&options](double number) { options.intensity = number; },
+      "Operations that computations do for each byte of memory traffic");
+  return {gpu, arithmetic, intensity};
 }
 
 double compute_factor(const ComputeOptions& options, const Trace& trace, const std::optional<sim::Cluster>& cluster,

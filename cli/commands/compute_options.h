@@ -18,7 +18,7 @@ struct ComputeOptions {
   std::optional<double> intensity;  // operations a byte
 };
 
-void add_compute_options(CLI::App& app, ComputeOptions& options);
+std::vector<CLI::Option*> add_compute_options(CLI::App& app, ComputeOptions& options);
 
 // Time on the cluster's GPU over time as recorded, by the roofline; 1 where neither the user nor the trace says on what
 // it was recorded. What was taken for granted goes to `told`. `cluster`: absent where nothing is timed. Throws

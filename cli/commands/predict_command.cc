@@ -1,4 +1,7 @@
+#include <fmt/format.h>
+
 #include <memory>
+#include <string_view>
 
 #include "cli/commands/common_options.h"
 #include "cli/commands/measured_table.h"
@@ -31,34 +34,64 @@ Exit predict_collectives(const Options& options, Console& console) {
   return Exit::fine;
 }
 
+// What goes with --scale alone would be left out in silence beside the others.
+void refuse_paths(const Options& options, std::string_view option) {
+  if (options.read.paths.empty()) return;
+  throw UsageError(fmt::format("{} takes one file, and '{}' is another: a PATH goes with --scale", option,
+                               options.read.paths.front()));
+}
+
 Exit predict(const Options& options, Console& console) {
-  if (!options.collectives.empty()) return predict_collectives(options, console);
-  if (!options.measured.empty()) return judge_measured_table(options.measured, options.common, console);
+  if (!options.collectives.empty()) {
+    refuse_paths(options, "--collectives");
+    return predict_collectives(options, console);
+  }
+  if (!options.measured.empty()) {
+    refuse_paths(options, "--measured");
+    return judge_measured_table(options.measured, options.common, console);
+  }
+  if (options.scale.scale.empty()) {
+    throw UsageError(
+        "predict needs one of these: --scale RANKS,... with a trace, --measured TABLE.csv, --collectives RUNS.json");
+  }
   if (options.read.paths.empty()) throw UsageError("--scale needs a trace: PATH is missing");
   return predict_scale(options.scale, options.read, options.common, console);
 }
 
+CLI::Option* add_kinds(CLI::App& app, Options& options) {
+  CLI::Option* scale =
+      app.add_option("--scale", options.scale.scale, "The step of the trace at PATH on so many ranks: 8,16,64")
+          ->option_text("RANKS,...");
+  CLI::Option* measured =
+      app.add_option("--measured", options.measured, "How a table of your own runs scales, and what it does not settle")
+          ->option_text("TABLE.csv");
+  CLI::Option* collectives =
+      app.add_option("--collectives", options.collectives, "What each size of each collective benchmark takes")
+          ->option_text("RUNS.json");
+  scale->excludes(measured)->excludes(collectives);
+  measured->excludes(collectives);
+  for (CLI::Option* option : {scale, measured, collectives}) option->group("What to predict, one of these");
+  options.common.files.inputs.insert(options.common.files.inputs.end(), {measured, collectives});
+  return scale;
+}
+
 Action prepare(CLI::App& app) {
   auto options = std::make_shared<Options>();
-  FileOptions& files = options->common.files;
-  CLI::Option_group* what = app.add_option_group("what", "One of these");
-  files.inputs.push_back(
-      what->add_option("--collectives", options->collectives,
-                       "A JSON file of collective benchmarks: say what each size of each run takes"));
-  files.inputs.push_back(what->add_option(
-      "--measured", options->measured,
-      "A table of your own runs at several sizes (CSV): say how they scale, and what they do not settle"));
-  what->add_option("--scale", options->scale.scale, "Predict the step of the trace at PATH on so many ranks: 8,16,64")
-      ->option_text("RANKS,...");
-  what->require_option(1);
+  CLI::Option* scale = add_kinds(app, *options);
+  add_scale_options(app, options->scale, options->common.files, scale);
   add_read_options(app, options->read, options->common);
-  app.get_option("PATH")->required(false);
-  add_scale_options(app, options->scale, files);
+  app.get_option("PATH")->required(false)->description("With --scale: files or folders of evidence, as of ddx sim");
   CommonHelp help;
-  help.fail_on = "With --measured: exit with 1 on findings of this severity or above: error, warning, info, never";
+  help.format = "How to answer: text, json; with --measured also sarif, junit, github";
+  help.fail_on =
+      "With --measured: exit with 1 on findings of this severity or above: error (the default), warning, info, never";
   help.quiet = "One line a run, or a finding";
   help.verbose = "Why NCCL chose as it did, for the largest size of each run; every finding in full";
   add_common_options(app, options->common, reporter_names(), help);
+  app.footer(
+      "Examples:\n"
+      "  ddx predict job.ops --scale 8,64,512 --cluster dgx-h100 --plot scaling.svg\n"
+      "  ddx predict --measured runs.csv");
   return [options](Console& console) { return predict(*options, console); };
 }
 

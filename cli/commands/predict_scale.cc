@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/ids.h"
+#include "cli/commands/number_options.h"
 #include "cli/commands/output_file.h"
 #include "cli/commands/run_programs.h"
 #include "cli/commands/sim_options.h"
@@ -19,6 +20,8 @@
 
 namespace ddx::cli {
 namespace {
+
+constexpr std::uint64_t kMostSamples = 1'000'000'000'000;  // times the most ranks they still are 64 bits
 
 std::vector<std::uint32_t> scale_of(const std::string& text) {
   std::vector<std::uint32_t> ranks;
@@ -59,22 +62,35 @@ void check_programs(const Evidence& evidence) {
 
 }  // namespace
 
-void add_scale_options(CLI::App& app, ScaleOptions& options, FileOptions& files) {
-  app.add_flag("--weak", options.weak, "Each rank has as much to do as recorded: the batch grows (the default)");
-  app.add_flag("--strong", options.strong, "The batch stays as it is: each rank has less to compute");
-  app.add_option("--map", options.map, "What a group is for: GROUP=data (it grows with the replicas) or GROUP=model")
-      ->option_text("GROUP=ROLE");
-  files.inputs.push_back(
+void add_scale_options(CLI::App& app, ScaleOptions& options, FileOptions& files, CLI::Option* scale) {
+  CLI::Option* cluster =
       app.add_option("--cluster", options.cluster, "On nodes of this kind, as many as are needed: a preset or a file")
-          ->option_text("CLUSTER"));
-  app.add_option("--flat", options.flat, "On a flat network: a port of this rate and latency for every rank")
-      ->option_text("RATE,LATENCY");
-  app.add_option("--algorithm", options.algorithm, "Take this algorithm for the collectives that it can carry out")
-      ->option_text("NAME");
-  add_compute_options(app, options.compute);
-  app.add_option("--batch", options.batch, "Samples that the recorded job takes in a step")->option_text("N");
-  files.outputs.push_back(
-      app.add_option("--plot", options.plot, "Draw it as well, into this SVG file")->option_text("FILE"));
+          ->option_text("CLUSTER");
+  CLI::Option* flat = app.add_option("--flat", options.flat, "On a flat network: a port of 50GB/s,1us for every rank")
+                          ->option_text("RATE,LATENCY");
+  CLI::Option* algorithm =
+      app.add_option("--algorithm", options.algorithm, "Take this algorithm for the collectives that it can carry out")
+          ->option_text("NAME");
+  const std::vector<CLI::Option*> compute = add_compute_options(app, options.compute);
+  CLI::Option* weak = app.add_flag("--weak", options.weak, "Each rank has as much to do as recorded (the default)");
+  CLI::Option* strong =
+      app.add_flag("--strong", options.strong, "The batch stays as it is: each rank has less to compute");
+  CLI::Option* map = app.add_option("--map", options.map,
+                                    "What a group is for: GROUP=data (it grows with the replicas) or GROUP=model")
+                         ->option_text("GROUP=ROLE")
+                         ->allow_extra_args(false);
+  CLI::Option* batch = add_count(
+      app, "--batch", {1, kMostSamples}, [&options](std::uint64_t samples) { options.batch = samples; },
+      "Samples that the recorded job takes in a step");
+  CLI::Option* plot =
+      app.add_option("--plot", options.plot, "Draw it as well, into this file")->option_text("FILE.svg");
+  for (CLI::Option* option : {cluster, flat, algorithm, weak, strong, map, batch, plot}) {
+    option->needs(scale)->group("With --scale (--cluster or --flat must be there)");
+  }
+  for (CLI::Option* option : compute) option->needs(scale)->group("With --scale (--cluster or --flat must be there)");
+  for (CLI::Option* flag : {weak, strong}) flag->option_text(" ");  // else the help says that it needs --scale
+  files.inputs.push_back(cluster);
+  files.outputs.push_back(plot);
 }
 
 Exit predict_scale(const ScaleOptions& options, const ReadOptions& read, const CommonOptions& common,

@@ -24,8 +24,8 @@ struct ScaleOptions {
   std::string plot;                    // an SVG file
 };
 
-// Tells `files` which of them name files.
-void add_scale_options(CLI::App& app, ScaleOptions& options, FileOptions& files);
+// Tells `files` which of them name files. All need `scale`, the option that has them count.
+void add_scale_options(CLI::App& app, ScaleOptions& options, FileOptions& files, CLI::Option* scale);
 // Throws UsageError, Error.
 Exit predict_scale(const ScaleOptions& options, const ReadOptions& read, const CommonOptions& common, Console& console);
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "analyzers/analyzer.h"
+#include "base/counted.h"
 #include "cli/commands/hazards.h"
 #include "sim/replay/missing_programs.h"
 #include "sim/replay/reference_replay.h"

@@ -195,21 +195,32 @@ Exit describe_cluster(const Options& options, Console& console) {
 
 Action prepare(CLI::App& app) {
   auto options = std::make_shared<Options>();
-  add_read_options(app, options->read, options->common);
-  app.get_option("PATH")->required(false);
-  FileOptions& files = options->common.files;
-  files.inputs.push_back(
+  CommonOptions& common = options->common;
+  add_sim_options(app, options->sim, common.files);
+  CLI::Option* describe =
       app.add_option("--describe-cluster", options->describe, "Only say what this cluster is (dgx-h100:8, or a file)")
-          ->option_text("CLUSTER"));
-  add_sim_options(app, options->sim, files);
+          ->option_text("CLUSTER")
+          ->group("How long it takes");
+  common.files.inputs.push_back(describe);
+  add_read_options(app, options->read, common);
+  app.get_option("PATH")->required(false);
   CommonHelp help;
-  help.fail_on = "Exit with 1 on findings of this severity or above: error, warning, info, never";
+  help.fail_on = "Exit with 1 on findings of this severity or above: error (the default), warning, info, never";
   help.quiet = "One line a finding";
   help.verbose = "Every finding in full, every piece of evidence";
-  add_common_options(app, options->common, reporter_names(), help);
+  add_common_options(app, common, reporter_names(), help);
+  app.footer(
+      "Examples:\n"
+      "  ddx sim job.ops                                      does it run?\n"
+      "  ddx sim job.ops --cluster dgx-h100:8                 how long, on eight DGX H100?\n"
+      "  ddx sim job.ops --world-size 64 --inject skip@9:3    what would this fault look like on 64 ranks?");
   return [options](Console& console) {
-    if (!options->describe.empty()) return describe_cluster(*options, console);
-    if (options->read.paths.empty()) throw UsageError("PATH is required");
+    const bool paths = !options->read.paths.empty();
+    if (!options->describe.empty()) {
+      if (paths) throw UsageError("--describe-cluster runs nothing: leave PATH out, or time it with --cluster");
+      return describe_cluster(*options, console);
+    }
+    if (!paths) throw UsageError("PATH is required");
     return sim(*options, console);
   };
 }

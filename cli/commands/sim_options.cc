@@ -5,9 +5,12 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/counted.h"
 #include "base/error.h"
 #include "base/ids.h"
+#include "base/units.h"
 #include "cli/commands/common_options.h"
+#include "cli/commands/number_options.h"
 #include "sim/cluster/cluster_file.h"
 #include "sim/replay/cluster_costs.h"
 #include "sim/replay/step_costs.h"
@@ -23,49 +26,90 @@ namespace {
       text, why));
 }
 
-}  // namespace
+constexpr double kMostTimes = 4000;  // so long may a computation get: in millionths it is 32 bits
 
-void add_sim_options(CLI::App& app, SimOptions& options, FileOptions& files) {
-  app.add_option("--world-size", options.world_size, "Lay the trace over so many ranks, by replicas")
-      ->check(CLI::Range(1U, kMaxRanks))
-      ->option_text("N");
-  app.add_option("--map", options.map, "What a group is for: GROUP=data (it grows with the replicas) or GROUP=model")
-      ->option_text("GROUP=ROLE");
-  app.add_option("--inject", options.injections,
-                 "Put a fault into the programs: skip, duplicate, swap, resize, retype, reroot, kill, delay")
-      ->option_text("FAULT@RANK:OP");
-  app.add_flag("--blocking", options.blocking,
-               "Every call blocks until it is complete: no streams, nothing asynchronous");
-  app.add_flag("--streams", options.streams,
-               "Every call returns at once and runs in order on its stream, as with NCCL");
-  app.add_flag("--strict-groups", options.strict_groups, "What is posted together starts only once all partners can");
-  app.add_option("--eager", options.eager, "Sends of up to so many bytes complete without their receive")
-      ->option_text("BYTES");
-  files.inputs.push_back(app.add_option("--cluster", options.cluster,
+void add_program_options(CLI::App& app, SimOptions& options) {
+  CLI::Option* world = add_count(
+      app, "--world-size", {1, kMaxRanks},
+      [&options](std::uint64_t ranks) { options.world_size = static_cast<std::uint32_t>(ranks); },
+      "Lay the trace over so many ranks, by replicas");
+  CLI::Option* map =
+      app.add_option("--map", options.map,
+                     "With --world-size: what a group is for, GROUP=data (it grows with the replicas) or GROUP=model")
+          ->option_text("GROUP=ROLE")
+          ->allow_extra_args(false)
+          ->needs(world);
+  CLI::Option* inject =
+      app.add_option("--inject", options.injections,
+                     "Put a fault into the programs: skip, duplicate, swap, resize, retype, reroot, kill, delay")
+          ->option_text("FAULT@RANK:OP")
+          ->allow_extra_args(false);
+  for (CLI::Option* option : {world, map, inject}) option->group("More ranks, and faults");
+}
+
+void add_model_options(CLI::App& app, SimOptions& options) {
+  const std::string group = "How calls behave (as the trace says, unless)";
+  app.add_flag("--blocking", options.blocking, "Every call blocks until it is complete")->group(group);
+  app.add_flag("--streams", options.streams, "Every call returns at once and runs in order on its stream, as with NCCL")
+      ->group(group);
+  app.add_flag("--strict-groups", options.strict_groups, "What is posted together starts only once all partners can")
+      ->group(group);
+  add_count(
+      app, "--eager", {}, [&options](std::uint64_t bytes) { options.eager = bytes; },
+      "Sends of up to so many bytes complete without their receive")
+      ->option_text("BYTES")
+      ->group(group);
+}
+
+void add_network_options(CLI::App& app, SimOptions& options, FileOptions& files) {
+  CLI::Option* cluster = app.add_option("--cluster", options.cluster,
                                         "Time it on this cluster: a preset with its nodes (dgx-h100:8), or a file")
-                             ->option_text("CLUSTER"));
-  app.add_option("--flat", options.flat, "Time it on a flat network, a port of this rate and latency for every rank")
-      ->option_text("RATE,LATENCY");
-  app.add_option("--algorithm", options.algorithm, "Take this algorithm for the collectives that it can carry out")
-      ->option_text("NAME");
-  app.add_option("--detail", options.detail,
-                 "steps: simulate collectives message by message, not by their closed forms")
-      ->check(CLI::IsMember({"steps"}));
-  add_compute_options(app, options.compute);
-  app.add_option("--compute-scale", options.compute_scale, "Computations take so many times as long as recorded")
-      ->check(CLI::Range(0.0, 4000.0))
-      ->option_text("X");
-  app.add_option("--slow", options.slow, "Computations of one rank take so many times as long: 3=1.5")
-      ->option_text("RANK=X");
-  app.add_option("--noise", options.noise,
-                 "Computations vary by so many percent (standard deviation), each rank and operation by itself")
-      ->check(CLI::Range(0.0, 100.0))
-      ->option_text("PERCENT");
-  app.add_option("--seed", options.seed, "Of the noise: the same seed gives the same times")->option_text("N");
-  files.outputs.push_back(
+                             ->option_text("CLUSTER");
+  files.inputs.push_back(cluster);
+  CLI::Option* flat =
+      app.add_option("--flat", options.flat, "Time it on a flat network: a port of 50GB/s,1us for every rank")
+          ->option_text("RATE,LATENCY");
+  CLI::Option* algorithm =
+      app.add_option("--algorithm", options.algorithm, "Take this algorithm for the collectives that it can carry out")
+          ->option_text("NAME");
+  CLI::Option* detail =
+      app.add_option("--detail", options.detail, "Simulate collectives message by message, not by their closed forms")
+          ->check(CLI::IsMember({"steps"}))
+          ->option_text("steps");
+  for (CLI::Option* option : {cluster, flat, algorithm, detail}) option->group("How long it takes");
+}
+
+void add_time_options(CLI::App& app, SimOptions& options, FileOptions& files) {
+  add_network_options(app, options, files);
+  for (CLI::Option* option : add_compute_options(app, options.compute)) option->group("How long it takes");
+  CLI::Option* scale = add_amount(app, "--compute-scale", options.compute_scale, kMostTimes,
+                                  "Computations take so many times as long as recorded");
+  CLI::Option* slow =
+      app.add_option("--slow", options.slow, "Computations of one rank take so many times as long: 3=1.5")
+          ->option_text("RANK=X")
+          ->allow_extra_args(false);
+  CLI::Option* noise = add_amount(app, "--noise", options.noise, 100,
+                                  "Computations vary by so many percent (standard deviation), each by itself")
+                           ->option_text("PERCENT");
+  CLI::Option* seed = add_count(
+                          app, "--seed", {}, [&options](std::uint64_t number) { options.seed = number; },
+                          "Of the noise: the same seed gives the same times")
+                          ->needs(noise);
+  CLI::Option* timeline =
       app.add_option("--timeline", options.timeline,
                      "Write what every rank does, and with a network when, into this file for Perfetto")
-          ->option_text("FILE.json"));
+          ->option_text("FILE.json");
+  files.outputs.push_back(timeline);
+  for (CLI::Option* option : {scale, slow, noise, seed, timeline}) option->group("How long it takes");
+}
+
+}  // namespace
+
+// Each option's place in the help, and what it needs beside it.
+void add_sim_options(CLI::App& app, SimOptions& options, FileOptions& files) {
+  add_program_options(app, options);
+  add_model_options(app, options);
+  add_time_options(app, options, files);
 }
 
 sim::RoleMap role_map(const std::vector<std::string>& map) {
@@ -130,9 +174,9 @@ void check_places(const sim::Cluster& cluster, const Trace& trace) {
     if (record.rank) last = std::max<std::int64_t>(last, record.rank->value);
   }
   if (last < static_cast<std::int64_t>(cluster.ranks())) return;
-  throw UsageError(
-      fmt::format("the cluster has {} places ({} nodes of {}) and the programs have a rank {}: give it {} nodes",
-                  cluster.ranks(), cluster.nodes, cluster.ranks_per_node, last, last / cluster.ranks_per_node + 1));
+  throw UsageError(fmt::format("the cluster has {} ({} of {}) and the programs have a rank {}: give it {} nodes",
+                               counted(cluster.ranks(), "place", "places"), counted(cluster.nodes, "node", "nodes"),
+                               cluster.ranks_per_node, last, last / cluster.ranks_per_node + 1));
 }
 
 }  // namespace
@@ -164,6 +208,11 @@ std::unique_ptr<sim::CostModel> cost_model(const SimOptions& options, const std:
   if (algorithm != nullptr || steps) {
     throw UsageError("--algorithm and --detail need a network: --flat RATE,LATENCY or --cluster CLUSTER");
   }
+  if (options.compute_scale != 1 || options.noise > 0 || !options.slow.empty()) {
+    throw UsageError(
+        "--compute-scale, --slow and --noise change times, and without a network there are none: add --flat "
+        "RATE,LATENCY or --cluster CLUSTER");
+  }
   return nullptr;
 }
 
@@ -176,13 +225,11 @@ constexpr std::uint64_t kMostOps = 120'000'000;  // of all classes of ranks: 3 G
 std::pair<RankId, std::uint32_t> slow_rank(const std::string& text) {
   const auto at = text.find('=');
   const auto rank = formats::parse_unsigned(text.substr(0, at));
-  char* end = nullptr;
-  const std::string factor = at == std::string::npos ? "" : text.substr(at + 1);
-  const double value = std::strtod(factor.c_str(), &end);
-  if (!rank || *rank > INT32_MAX || factor.empty() || *end != '\0' || !(value >= 0 && value <= 4000)) {
-    throw UsageError(fmt::format("--slow '{}': expected RANK=X, with X from 0 to 4000", text));
+  const auto factor = at == std::string::npos ? std::nullopt : parse_decimal(text.substr(at + 1));
+  if (!rank || *rank > INT32_MAX || !factor || *factor < 0 || *factor > kMostTimes) {
+    throw UsageError(fmt::format("--slow '{}': expected RANK=X, with X a number from 0 to {:g}", text, kMostTimes));
   }
-  return {RankId(static_cast<std::int64_t>(*rank)), static_cast<std::uint32_t>(std::lround(value * kMillion))};
+  return {RankId(static_cast<std::int64_t>(*rank)), static_cast<std::uint32_t>(std::lround(*factor * kMillion))};
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <limits>
 #include <vector>
 
+#include "base/counted.h"
 #include "base/units.h"
 #include "cli/report/findings.h"
 #include "cli/report/group_sets.h"
@@ -23,10 +24,6 @@ constexpr std::size_t kNamedFiles = 5;
 constexpr std::size_t kNamedHosts = 16;
 constexpr std::size_t kRanges = 16;  // of one list of ranks, unless verbose
 constexpr std::size_t kColumn = 14;
-
-std::string counted(std::uint64_t count, std::string_view one, std::string_view many) {
-  return fmt::format("{} {}", format_count(count), count == 1 ? one : many);
-}
 
 // "512 all_reduce, 8 barrier".
 std::string counts_text(const std::map<std::string, std::uint64_t>& counts) {

@@ -6,6 +6,8 @@
 #include <array>
 #include <cmath>
 
+#include "base/counted.h"
+#include "base/units.h"
 #include "cli/report/json_text.h"
 #include "cli/report/printable.h"
 #include "sim/collectives/nccl_time.h"
@@ -33,8 +35,8 @@ std::string time_text(double micros) {
 std::string head(const sim::CollectiveRun& run) {
   std::string text = printable_line(run.id.empty() ? "(no id)" : run.id);
   text += fmt::format(": {} on {} {}", printable_line(run.collective), run.placement.ranks,
-                      run.gpu.empty() ? "GPUs" : printable_line(run.gpu));
-  text += fmt::format(", {} {}", run.placement.nodes, run.placement.nodes == 1 ? "node" : "nodes");
+                      run.gpu.empty() ? (run.placement.ranks == 1 ? "GPU" : "GPUs") : printable_line(run.gpu));
+  text += ", " + counted(run.placement.nodes, "node", "nodes");
   if (!run.nic.empty()) text += ", " + printable_line(run.nic);
   return inert_line(text);
 }

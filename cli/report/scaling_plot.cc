@@ -7,6 +7,7 @@
 #include <cmath>
 #include <iterator>
 
+#include "base/counted.h"
 #include "base/units.h"
 
 namespace ddx::cli {
@@ -106,9 +107,9 @@ void Plot::speedups() {
   put("<polyline points=\"{}\" class=\"line\"/>", points);
   for (const sim::ScalingRow& row : rows_) {
     const double x = speedup_x(row.ranks), y = speedup_y(row.speedup);
-    put("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"4\" class=\"point\"><title>{} ranks: {:.2f}x, {:.1f} % of the "
+    put("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"4\" class=\"point\"><title>{}: {:.2f}x, {:.1f} % of the "
         "ideal</title></circle>",
-        x, y, row.ranks, row.speedup, 100 * row.efficiency);
+        x, y, counted(row.ranks, "rank", "ranks"), row.speedup, 100 * row.efficiency);
     if (&row != &rows_.front()) text(x + 6, y + 17, "middle", "note", fmt::format("{:.0f} %", 100 * row.efficiency));
   }
 }
@@ -123,9 +124,9 @@ void Plot::share_bar(std::size_t at, double left, double width) {
     const double height = time / static_cast<double>(longest) * (kBottom - kTop - 14);
     if (height <= 0) continue;
     y -= height;
-    put("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" fill=\"{}\"><title>{} ranks, {}: {} "
+    put("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" fill=\"{}\"><title>{}, {}: {} "
         "({:.1f} %)</title></rect>",
-        left, y, width, height, part.colour, row.ranks, part.name,
+        left, y, width, height, part.colour, counted(row.ranks, "rank", "ranks"), part.name,
         format_duration(row.shares.*part.share / sim::kPicosPerNano), 100 * time / static_cast<double>(row.time));
   }
   text(left + width / 2, y - 6, "middle", "note", format_duration(sim::to_nanos(row.time)));

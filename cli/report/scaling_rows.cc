@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/counted.h"
 #include "base/units.h"
 #include "cli/report/json_parts.h"
 #include "cli/report/printable.h"
@@ -39,7 +40,7 @@ std::string headline(const ScalingView& view) {
   const auto& rows = view.table.rows;
   const sim::ScalingRow &first = rows.front(), &last = rows.back();
   if (rows.size() == 1) {
-    return fmt::format("{} ranks take {} a step", format_count(first.ranks),
+    return fmt::format("{} {} {} a step", counted(first.ranks, "rank", "ranks"), first.ranks == 1 ? "takes" : "take",
                        format_duration(sim::to_nanos(first.time)));
   }
   return fmt::format("{} -> {} ranks give {:.1f} times the work a second, {:.0f} % of the ideal ({} scaling)",

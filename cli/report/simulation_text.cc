@@ -4,16 +4,13 @@
 
 #include <algorithm>
 
+#include "base/counted.h"
 #include "cli/report/printable.h"
 
 namespace ddx::cli {
 namespace {
 
 constexpr std::size_t kTotalsShown = 12;
-
-std::string counted_ranks(std::uint64_t ranks) {
-  return ranks == 1 ? "1 rank" : fmt::format("{} ranks", format_count(ranks));
-}
 
 std::string share(Nanos part, Nanos whole) {
   return fmt::format("{:.1f} %", whole == 0 ? 0.0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole));
@@ -35,9 +32,9 @@ void show_totals(Page& page, const Simulation& simulation) {
                                share(t.unattributed, whole), format_duration(t.end), t.ranks.text(4)));
   }
   if (shown < simulation.totals.size()) {
-    page.paragraph(
-        "", 0,
-        fmt::format("  ... and {} more kinds of rank (--format json has all)", simulation.totals.size() - shown));
+    page.paragraph("", 0,
+                   fmt::format("  ... and {} of rank (--format json has all)",
+                               counted(simulation.totals.size() - shown, "more kind", "more kinds")));
   }
 }
 
@@ -45,8 +42,8 @@ void show_totals(Page& page, const Simulation& simulation) {
 
 void show_completes(Page& page, const Simulation& simulation) {
   const std::string_view all = simulation.ranks == 1 ? "runs to its end" : "run to their end";
-  std::string text =
-      fmt::format("{} {}, {} operations", counted_ranks(simulation.ranks), all, format_count(simulation.rank_ops));
+  std::string text = fmt::format("{} {}, {}", counted(simulation.ranks, "rank", "ranks"), all,
+                                 counted(simulation.rank_ops, "operation", "operations"));
   if (simulation.predicted) text += fmt::format(", in {}", format_duration(*simulation.predicted));
   page.paragraph("COMPLETES", 11, text, Style::green, Style::bold);
 }

@@ -6,6 +6,7 @@
 #include <array>
 #include <map>
 
+#include "base/counted.h"
 #include "base/units.h"
 #include "cli/report/findings.h"
 #include "cli/report/printable.h"
@@ -25,10 +26,6 @@ constexpr std::size_t kAlikeLines = 16;
 constexpr std::size_t kAlikeColumns = 160;
 constexpr std::size_t kEvidenceColumns = 300;
 constexpr std::size_t kDetail = 9;  // column of a detail's text
-
-std::string counted(std::size_t count, std::string_view one, std::string_view many) {
-  return fmt::format("{} {}", format_count(count), count == 1 ? one : many);
-}
 
 std::string_view label_of(Severity severity) {
   switch (severity) {

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/counted.h"
 #include "base/units.h"
 #include "sim/cluster/names.h"
 #include "sim/cluster/units.h"
@@ -12,10 +13,6 @@ namespace ddx::sim {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-std::string counted(std::uint64_t count, const char* one, const char* many) {
-  return fmt::format("{} {}", format_count(count), count == 1 ? one : many);
-}
 
 std::string wiring_text(const Cluster& cluster) {
   switch (cluster.wiring) {

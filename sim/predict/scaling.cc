@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/counted.h"
 #include "base/error.h"
+#include "base/units.h"
 #include "sim/predict/basis.h"
 #include "sim/replay/missing_programs.h"
 #include "sim/replay/recorded_programs.h"
@@ -50,8 +52,8 @@ ScalingRow predict(const Trace& whole, std::uint32_t ranks, const ScalingOptions
   }
   const ReplayResult result = replay(laid, replay_options);
   if (result.outcome != ReplayResult::Outcome::completes) {
-    throw Error(fmt::format("on {} ranks the programs do not run to their end ({}): {}", ranks, name_of(result.outcome),
-                            result.reason));
+    throw Error(fmt::format("on {} the programs do not run to their end ({}): {}", counted(ranks, "rank", "ranks"),
+                            name_of(result.outcome), result.reason));
   }
   table.timed_by = costs->name();
   return row_of(result, ranks);

@@ -7,7 +7,9 @@
 #include <utility>
 #include <vector>
 
+#include "base/counted.h"
 #include "base/error.h"
+#include "base/units.h"
 #include "sim/replay/unrolled_program.h"
 
 namespace ddx::sim {
@@ -93,8 +95,8 @@ std::size_t Editor::find_place() const {
   const OpPlace& place = injection_.place;
   if (place.group.empty()) {
     if (place.index < items_.size()) return place.index;
-    throw Error(fmt::format("rank {} has {} operations, numbered from 0: there is no operation {}",
-                            injection_.rank.value, items_.size(), place.index));
+    throw Error(fmt::format("rank {} has {}, numbered from 0: there is no operation {}", injection_.rank.value,
+                            counted(items_.size(), "operation", "operations"), place.index));
   }
   const RankRecord& record = trace_.ranks[record_];
   for (std::size_t at = 0; at < items_.size(); ++at) {
@@ -159,7 +161,7 @@ std::string Editor::resize(std::size_t at) {
     s.shape_in.clear();
     s.shape_out.clear();
   });
-  return fmt::format("makes its {} with {} elements", before, count);
+  return fmt::format("makes its {} with {}", before, counted(count, "element", "elements"));
 }
 
 std::string Editor::reroot(std::size_t at) {

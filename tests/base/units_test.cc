@@ -1,4 +1,5 @@
 #include "base/units.h"
+#include "base/counted.h"
 
 #include <gtest/gtest.h>
 
@@ -19,6 +20,12 @@ TEST(Units, counts_are_grouped) {
   EXPECT_EQ(format_count(7), "7");
   EXPECT_EQ(format_count(1000), "1,000");
   EXPECT_EQ(format_count(16384000), "16,384,000");
+}
+
+TEST(Units, words_agree_with_their_numbers) {
+  EXPECT_EQ(counted(0, "rank", "ranks"), "0 ranks");
+  EXPECT_EQ(counted(1, "rank", "ranks"), "1 rank");
+  EXPECT_EQ(counted(4096, "entry", "entries"), "4,096 entries");
 }
 
 }  // namespace

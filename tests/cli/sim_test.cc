@@ -475,6 +475,97 @@ TEST_F(Sim, RefusesWhatItIsNotMeantFor) {
   EXPECT_THAT(error({"--cluster", "dgx-h100", "--world-size", "64"}), HasSubstr("give it 8 nodes"));
 }
 
+// Every option that takes a number, with everything that is none.
+TEST_F(Sim, NumbersAreDecimalFiniteAndInRange) {
+  const std::string job = write(kTraining), table = write("gpus,step_ms\n8,1\n", "t.csv");
+  const std::vector<std::string> timed{"sim", job, "--flat", "1GB/s,1us"};
+  const std::vector<std::string> scaled{"predict", job, "--flat", "1GB/s,1us", "--scale", "4"};
+  struct Case {
+    std::vector<std::string> command;
+    const char* option;
+    const char* before;  // the number
+    const char* most;    // one more than it may be; empty: it has no end
+  };
+  const Case cases[] = {{timed, "--compute-scale", "", "4000.1"},
+                        {timed, "--noise", "", "100.1"},
+                        {timed, "--slow", "3=", "4000.1"},
+                        {timed, "--world-size", "", "1048577"},
+                        {timed, "--eager", "", ""},
+                        {timed, "--seed", "", ""},
+                        {timed, "--threads", "", "65"},
+                        {scaled, "--batch", "", "1000000000001"}};
+  for (const Case& c : cases) {
+    for (const std::string& number :
+         std::vector<std::string>{"nan", "inf", "-inf", "0x10", "-1", "1e999", "1.5x", "1,5", "one", " ", c.most}) {
+      if (number.empty()) continue;
+      std::vector<std::string> arguments = c.command;
+      arguments.push_back(std::string(c.option) + "=" + c.before + number);
+      if (std::string_view(c.option) == "--seed") arguments.emplace_back("--noise=1");
+      const Answer answer = ddx(arguments);
+      EXPECT_EQ(answer.status, 2) << testing::PrintToString(arguments);
+      EXPECT_THAT(answer.err, testing::AllOf(HasSubstr(c.option), HasSubstr(c.before + number), HasSubstr("expected")));
+    }
+  }
+  EXPECT_EQ(ddx({"sim", job, "--flat", "1GB/s,1us", "--compute-scale", "1.5e0", "--slow", "3=.5"}).status, 0);
+}
+
+// What would change nothing where it stands.
+TEST_F(Sim, NothingIsLeftOutInSilence) {
+  const std::string job = write(kTraining), table = write("gpus,step_ms\n8,1\n16,1\n", "t.csv");
+  const std::string runs = write("{\"runs\": []}", "runs.json");
+  const std::vector<std::string> kUseless[] = {
+      {"sim", job, "--slow", "3=2"},
+      {"sim", job, "--noise", "5"},
+      {"sim", job, "--compute-scale", "2"},
+      {"sim", job, "--flat", "1GB/s,1us", "--seed", "3"},
+      {"sim", job, "--map", "dp=data"},
+      {"sim", job, "--describe-cluster", "dgx-h100"},
+      {"predict", "--measured", table, table},
+      {"predict", "--collectives", runs, job},
+      {"predict", "--measured", table, "--strong"},
+      {"predict", "--measured", table, "--plot", file("a.svg")},
+      {"predict", "--collectives", runs, "--cluster", "dgx-h100"},
+      {"predict", "--measured", table, "--scale", "8", job},
+      {"predict", job, "--cluster", "dgx-h100"},
+  };
+  for (const std::vector<std::string>& arguments : kUseless) {
+    EXPECT_EQ(ddx(arguments).status, 2) << testing::PrintToString(arguments);
+  }
+}
+
+// An option that may be given more than once takes one word each time, not the PATH behind it.
+TEST_F(Sim, OptionsLeaveThePathBehindThem) {
+  const std::string job = write(kTraining);
+  EXPECT_EQ(ddx({"sim", "--flat", "1GB/s,1us", "--slow", "3=2", job}).status, 0);
+  EXPECT_EQ(ddx({"sim", "--world-size", "8", "--map", "dp=data", "--map", "tp=model", job}).status, 0);
+  EXPECT_EQ(ddx({"sim", "--inject", "skip@1:1", job}).status, 1);
+  EXPECT_EQ(ddx({"predict", "--scale", "8", "--flat", "1GB/s,1us", "--map", "dp=data", job}).status, 0);
+}
+
+TEST_F(Sim, HelpIsForWhoAsks) {
+  using testing::Not;
+  for (const char* command : {"sim", "predict"}) {
+    const std::string help = ddx({command, "--help"}).out;
+    EXPECT_THAT(help, Not(HasSubstr("Option Group"))) << command;
+    EXPECT_THAT(help, Not(HasSubstr("TEXT"))) << "what to write there, not its type";
+    EXPECT_THAT(help, Not(HasSubstr("UINT")));
+    EXPECT_THAT(help, Not(HasSubstr("Needs:")));
+    EXPECT_THAT(help, HasSubstr("Examples:\n  ddx " + std::string(command)));
+    EXPECT_LT(help.find("--cluster"), help.find("--no-color")) << "what is its own comes first";
+  }
+  EXPECT_THAT(ddx({"predict", "--help"}).out, HasSubstr("text, json; with --measured also sarif, junit, github"));
+  EXPECT_THAT(on_one_line(ddx({"predict", write(kTraining)}).err), HasSubstr("needs one of these: --scale"));
+}
+
+TEST_F(Sim, WordsAgreeWithTheirNumbers) {
+  EXPECT_THAT(sim("world 1\nall compute 1ms\n").out, HasSubstr("1 rank runs to its end, 1 operation\n"));
+  EXPECT_THAT(sim(kTraining, {"--cluster", "dgx-h100", "--world-size", "64"}).err, HasSubstr("8 places (1 node of 8)"));
+  EXPECT_THAT(sim(kTraining, {"--inject", "skip@1:7"}).err, HasSubstr("rank 1 has 3 operations"));
+  EXPECT_THAT(sim("world 2\nall barrier\n", {"--inject", "skip@1:7"}).err, HasSubstr("rank 1 has 1 operation,"));
+  const std::string one = write("world 1\nall compute 1ms\n", "one.ops");
+  EXPECT_THAT(ddx({"predict", one, "--scale", "1", "--flat", "1GB/s,1us"}).out, HasSubstr("1 rank takes 1 ms a step"));
+}
+
 TEST_F(Sim, PredictsOtherNumbersOfRanks) {
   const std::vector<std::string> base{"predict", write(kTraining), "--flat", "1GB/s,1us", "--algorithm",
                                       "ring",    "--format",       "json",   "--batch",   "64"};
