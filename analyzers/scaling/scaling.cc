@@ -30,13 +30,13 @@ std::string nodes_of(std::uint64_t nodes) {
 }
 
 // What a row does in a second; nullopt where its values cannot be.
-std::optional<double> rate_of(const ScalingRun& run) {
+std::optional<double> rate_of(const ScalingTable& table, const ScalingRun& run) {
   for (const auto& value : {run.rate, run.work_seconds, run.step_seconds}) {
     if (value && *value <= 0) return std::nullopt;
   }
   if (run.rate) return *run.rate;
   if (run.work_seconds) return 1 / *run.work_seconds;
-  return static_cast<double>(run.gpus) / *run.step_seconds;
+  return (table.fixed_batch ? 1 : static_cast<double>(run.gpus)) / *run.step_seconds;
 }
 
 double median(std::vector<double> values) {
@@ -45,7 +45,8 @@ double median(std::vector<double> values) {
   return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
-ScalingPoint point_of(const std::vector<const ScalingRun*>& runs) {
+ScalingPoint point_of(const ScalingTable& table, const std::vector<const ScalingRun*>& runs) {
+  const auto rate_in_table = [&](const ScalingRun& run) { return rate_of(table, run); };
   const auto middle = [&](auto value_of) -> std::optional<double> {
     std::vector<double> values;
     for (const ScalingRun* run : runs) {
@@ -58,11 +59,11 @@ ScalingPoint point_of(const std::vector<const ScalingRun*>& runs) {
   point.rows = runs.size();
   point.gpus = runs.front()->gpus;
   point.nodes = runs.front()->nodes;
-  point.rate = *middle(rate_of);
+  point.rate = *middle(rate_in_table);
   double least = point.rate, most = point.rate;
   for (const ScalingRun* run : runs) {
-    least = std::min(least, *rate_of(*run));
-    most = std::max(most, *rate_of(*run));
+    least = std::min(least, *rate_of(table, *run));
+    most = std::max(most, *rate_of(table, *run));
   }
   point.spread = (most - least) / point.rate;
   point.work_seconds = middle([](const ScalingRun& run) { return run.work_seconds; });
@@ -76,16 +77,28 @@ ScalingPoint point_of(const std::vector<const ScalingRun*>& runs) {
 std::vector<ScalingPoint> points_of(const ScalingTable& table) {
   std::map<std::pair<std::uint64_t, std::uint64_t>, std::vector<const ScalingRun*>> sizes;
   for (const ScalingRun& run : table.runs) {
-    if (rate_of(run)) sizes[{run.gpus, run.nodes.value_or(0)}].push_back(&run);
+    if (rate_of(table, run)) sizes[{run.gpus, run.nodes.value_or(0)}].push_back(&run);
   }
   std::vector<ScalingPoint> points;
-  for (const auto& [size, runs] : sizes) points.push_back(point_of(runs));
+  for (const auto& [size, runs] : sizes) points.push_back(point_of(table, runs));
   for (ScalingPoint& point : points) {
     const ScalingPoint& base = points.front();
     point.speedup = point.rate / base.rate;
     point.efficiency = point.speedup * static_cast<double>(base.gpus) / static_cast<double>(point.gpus);
   }
   return points;
+}
+
+bool only_steps(const ScalingTable& table) {
+  return table.per_step && std::all_of(table.runs.begin(), table.runs.end(), [](const ScalingRun& run) {
+           return run.step_seconds && !run.rate && !run.work_seconds;
+         });
+}
+
+double best_efficiency(const std::vector<ScalingPoint>& points) {
+  double best = 0;
+  for (const ScalingPoint& point : points) best = std::max(best, point.efficiency);
+  return best;
 }
 
 void add_cost(const ScalingTable& table, ScalingAnswer& answer) {
@@ -139,6 +152,11 @@ Finding finding(const ScalingTable& table, std::string_view code, Severity sever
 }
 
 // ---- what the table says -----------------------------------------------------------------------------------------
+
+ScalingTable with_batch_per_gpu(ScalingTable table) {
+  table.fixed_batch = false;
+  return table;
+}
 
 // Index of the point behind the largest loss of efficiency between neighbours; 0: none.
 std::size_t largest_loss(const std::vector<ScalingPoint>& points) {
@@ -232,6 +250,7 @@ Finding what_it_says(const ScalingTable& table, const ScalingAnswer& answer) {
   Finding f = finding(table, "scaling", Severity::info, last);
   f.summary = fmt::format("{} do {:.2f}x the work of {}: efficiency {:.3f}", sized(answer, last.gpus), last.speedup,
                           format_count(base.gpus), last.efficiency);
+  if (table.fixed_batch) f.summary += ", if the batch of the whole job stayed the same (strong scaling)";
   f.explanation = efficiencies(answer);
   if (const std::size_t at = largest_loss(answer.points); at > 0) {
     const ScalingPoint &a = answer.points[at - 1], &b = answer.points[at];
@@ -277,7 +296,13 @@ std::string about_the_border(const ScalingAnswer& answer) {
 
 std::string about_the_rows(const ScalingTable& table, const ScalingAnswer& answer) {
   std::string text;
-  if (table.per_step && answer.unit.empty()) {
+  if (table.fixed_batch) {
+    text += fmt::format(
+        "Steps are counted, and what a step holds is not given. If every GPU kept its batch, the efficiency would be "
+        "{:.2f}, which cannot be: the times are read as those of the same work, a batch of the whole job that stays as "
+        "it is (strong scaling). A column global_batch or batch_per_gpu settles it.\n",
+        best_efficiency(points_of(with_batch_per_gpu(table))));
+  } else if (table.per_step && answer.unit.empty()) {
     text +=
         "Steps are counted, and what a step holds is not given. Here every GPU keeps its batch as GPUs are added; if "
         "the batch of the whole job stayed the same, compare the times of a step as those of the same work.\n";
@@ -421,7 +446,7 @@ std::optional<Finding> find_impossible_rows(const ScalingTable& table) {
   for (std::size_t i = 0; i < table.runs.size(); ++i) {
     const ScalingRun& run = table.runs[i];
     const std::string why =
-        rate_of(run) ? too_fast(run) : "a rate or time of zero or below: no result, and not a number to use";
+        rate_of(table, run) ? too_fast(run) : "a rate or time of zero or below: no result, and not a number to use";
     if (why.empty()) continue;
     const std::string text = fmt::format("row {}: {}", i + 1, why);
     f.subjects.push_back(fmt::format("row {}", i + 1));
@@ -439,7 +464,10 @@ std::optional<Finding> find_impossible_rows(const ScalingTable& table) {
   return f;
 }
 
-ScalingAnswer judge_scaling(const ScalingTable& table) {
+ScalingAnswer judge_scaling(const ScalingTable& given) {
+  ScalingTable table = given;
+  // More work than GPUs: bare times of steps that fall so fast are those of a fixed batch.
+  table.fixed_batch = only_steps(table) && best_efficiency(points_of(table)) > kSuper;
   ScalingAnswer answer;
   answer.findings = judge_collectives(table, answer.collectives);
   if (auto impossible = find_impossible_rows(table)) answer.findings.push_back(std::move(*impossible));

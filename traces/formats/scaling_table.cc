@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <map>
 #include <optional>
@@ -12,6 +11,7 @@
 #include "base/error.h"
 #include "traces/formats/csv.h"
 #include "traces/formats/log_scan.h"
+#include "traces/formats/number_style.h"
 
 namespace ddx::formats {
 namespace {
@@ -30,10 +30,10 @@ struct Column {
   std::string unit;  // of a rate
 };
 
-// "Tokens/s/GPU" -> tokens per s per gpu; "stepTime (ms)" -> steptime ms.
-Words words_of(std::string_view name) {
+// "Tokens/s/GPU" -> Tokens per s per GPU; "Step time (ms)" -> Step time ms.
+Words written_words(std::string_view name) {
   Words words(1);
-  for (const char c : lower(name)) {
+  for (const char c : name) {
     if (is_letter(c) || is_digit(c)) {
       words.back() += c;
     } else if (c == '/') {
@@ -45,6 +45,8 @@ Words words_of(std::string_view name) {
   std::erase(words, "");
   return words;
 }
+
+Words words_of(std::string_view name) { return written_words(lower(name)); }
 
 bool has(const Words& words, std::initializer_list<std::string_view> any) {
   return std::any_of(words.begin(), words.end(),
@@ -142,14 +144,31 @@ std::optional<Column> size_column(const Words& words) {
   return std::nullopt;
 }
 
-// "link gbit s", "nic gbps", "network gbyte s": bytes a second.
-std::optional<Column> link_column(const Words& words) {
-  if (!has(words, {"link", "network", "net", "nic", "bandwidth", "interconnect"})) return std::nullopt;
-  if (has(words, {"gbit", "gbits", "gbps", "gb"})) {
-    // "Gb" and "GB" are alike here: networks' gigabits are mostly written Gbit or Gbps, so "gb" is bytes.
-    return Column{Holds::link, has(words, {"gb"}) ? 1e9 : 1e9 / 8, false, ""};
+// Bytes of a "Gb" or "MB" in units of 10^9 or 10^6, by the case of its b; nullopt where that says nothing, since the
+// whole name is in one case ("link_gb", "LINK_GB").
+std::optional<double> bytes_by_case(std::string_view name, std::string_view unit) {
+  const bool upper = std::any_of(name.begin(), name.end(), [](char c) { return c >= 'A' && c <= 'Z'; });
+  const bool both = upper && std::any_of(name.begin(), name.end(), [](char c) { return c >= 'a' && c <= 'z'; });
+  for (const std::string& word : written_words(name)) {
+    if (lower(word) == unit && both) return word[1] == 'B' ? 1 : 1. / 8;
   }
+  return std::nullopt;
+}
+
+// "link gbit s", "nic Gbps", "network gbyte s", "link GB": bytes a second. Throws Error, without a place, where bits
+// and bytes cannot be told apart.
+std::optional<Column> link_column(std::string_view name, const Words& words) {
+  if (!has(words, {"link", "network", "net", "nic", "bandwidth", "interconnect"})) return std::nullopt;
+  if (has(words, {"gbit", "gbits"})) return Column{Holds::link, 1e9 / 8, false, ""};
   if (has(words, {"gbyte", "gbytes", "gigabytes"})) return Column{Holds::link, 1e9, false, ""};
+  for (const std::string_view unit : {"gbps", "gb"}) {
+    if (!has(words, {unit})) continue;
+    if (const auto bytes = bytes_by_case(name, unit)) return Column{Holds::link, 1e9 * *bytes, false, ""};
+    // "gbps" is how networks' bits are written by all who write small.
+    if (unit == "gbps" && name == lower(name)) return Column{Holds::link, 1e9 / 8, false, ""};
+    throw Error(fmt::format("column \"{}\": expected gbit or gbyte, or Gb or GB: bits and bytes cannot be told apart",
+                            printable(name, 64)));
+  }
   return std::nullopt;
 }
 
@@ -161,13 +180,16 @@ Column column_of(std::string_view name) {
   if (is(words, {"bytes", "size", "size_bytes", "message_bytes", "msg_bytes", "message_size"}))
     return {Holds::bytes, 1, false, ""};
   if (is(words, {"gradient_bytes", "grad_bytes", "gradients_bytes"})) return {Holds::gradient, 1, false, ""};
-  if (is(words, {"gradient_mb", "grad_mb"})) return {Holds::gradient, 1e6, false, ""};
+  // In small letters megabytes: nobody counts gradients in bits.
+  if (is(words, {"gradient_mb", "grad_mb"})) {
+    return {Holds::gradient, 1e6 * bytes_by_case(name, "mb").value_or(1), false, ""};
+  }
   if (is(words, {"steps", "num_steps", "n_steps", "iterations"})) return {Holds::steps, 1, false, ""};
   if (has(words, {"batch", "gbs", "batchsize"}) && !time_unit(words)) {
     const bool local = per_gpu(words) || has(words, {"local", "micro", "device"});
     return {Holds::batch, 1, local, ""};
   }
-  if (const auto link = link_column(words)) return *link;
+  if (const auto link = link_column(name, words)) return *link;
   if (const auto rate = rate_column(words)) return *rate;
   const auto unit = time_unit(words);
   const bool timed =
@@ -186,20 +208,10 @@ struct Columns {
   }
 };
 
-// A number with thousands' separators allowed ("1,234.5"); nullopt: none, or not finite.
-std::optional<double> number_in(std::string text) {
-  std::erase(text, ',');
-  std::erase(text, '_');
-  if (!text.empty() && text.back() == '%') return std::nullopt;
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value)) return std::nullopt;
-  return value;
-}
-
 class Row {
  public:
-  Row(const Columns& columns, const std::vector<std::string>& cells) : columns_(columns), cells_(cells) {}
+  Row(const Columns& columns, const std::vector<std::string>& cells, DecimalMark mark)
+      : columns_(columns), cells_(cells), mark_(mark) {}
 
   const std::string* text(Holds holds) const {
     const auto at = columns_.find(holds);
@@ -209,7 +221,7 @@ class Row {
   std::optional<double> value(Holds holds) {
     const std::string* cell = text(holds);
     if (cell == nullptr) return std::nullopt;
-    const auto number = number_in(*cell);
+    const auto number = number_in(*cell, mark_);
     if (!number) {
       bad_ = *cell;
       return std::nullopt;
@@ -231,6 +243,7 @@ class Row {
  private:
   const Columns& columns_;
   const std::vector<std::string>& cells_;
+  DecimalMark mark_;
   std::string bad_;
 };
 
@@ -244,25 +257,24 @@ class Reader {
 
   ScalingTable read() {
     read_header();
+    NumberStyle style;
+    each_row([&](const std::vector<std::string>& cells) { look_at(cells, style); });
+    mark_ = style.mark(table_.path);
     const bool collectives = columns_.find(Holds::op) && columns_.find(Holds::bytes);
-    for (; !rest_.empty() && rows_ < kMaxRows;) {
-      const std::string_view text = take_line(rest_);
-      ++line_;
-      if (trimmed(text).empty() || trimmed(text).starts_with("#")) continue;
-      ++rows_;
-      if (text.size() > kMaxCsvRow) {
-        count("measured.too_long", "a longer row than ddx reads");
-        continue;
+    told_ = true;
+    const std::string_view unread = each_row([&](const std::vector<std::string>& cells) {
+      if (std::any_of(cells.begin() + static_cast<std::ptrdiff_t>(std::min(cells.size(), columns_.all.size())),
+                      cells.end(), [](const std::string& cell) { return !cell.empty(); })) {
+        return count("measured.bad_row", "more cells than the header has columns: a comma within a number?");
       }
-      const std::vector<std::string> cells = cells_of(text, separator_);
-      Row row(columns_, cells);
+      Row row(columns_, cells, mark_);
       if (collectives) {
         add_collective(row);
       } else {
         add_run(row);
       }
-    }
-    if (!trimmed(rest_).empty()) count("measured.too_long", "more rows than ddx reads");
+    });
+    if (!trimmed(unread).empty()) count("measured.too_long", "more rows than ddx reads");
     drop_unlike();
     if (table_.runs.empty() && table_.collectives.empty()) {
       throw Error(table_.path, {}, "no row with a size and a value; the header is read, the rows are not");
@@ -273,6 +285,42 @@ class Reader {
  private:
   void count(std::string_view name, const std::string& what) {
     diagnostics_.count(name, DiagnosticSeverity::data_loss, table_.path + ":" + std::to_string(line_) + ": " + what);
+  }
+
+  // Gives `take` the cells of each row behind the header, with line_ at it. Returns what is left behind the most rows.
+  template <class Take>
+  std::string_view each_row(Take take) {
+    std::string_view rest = rest_;
+    line_ = header_line_;
+    for (std::size_t rows = 0; !rest.empty() && rows < kMaxRows;) {
+      const std::string_view text = take_line(rest);
+      ++line_;
+      if (trimmed(text).empty() || trimmed(text).starts_with("#")) continue;
+      ++rows;
+      if (text.size() <= kMaxCsvRow) {
+        take(cells_of(text, separator_));
+      } else if (told_) {
+        count("measured.too_long", "a longer row than ddx reads");
+      }
+    }
+    return rest;
+  }
+
+  void look_at(const std::vector<std::string>& cells, NumberStyle& style) const {
+    for (std::size_t i = 0; i < std::min(cells.size(), columns_.all.size()); ++i) {
+      const Holds holds = columns_.all[i].holds;
+      if (holds == Holds::nothing || holds == Holds::op) continue;
+      const bool whole = holds == Holds::gpus || holds == Holds::nodes || holds == Holds::gpus_per_node;
+      style.see(cells[i], line_, whole);
+    }
+  }
+
+  Column column_named(const std::string& name) const {
+    try {
+      return column_of(name);
+    } catch (const Error& error) {
+      throw Error(table_.path, {std::nullopt, line_}, error.what());
+    }
   }
 
   void read_header() {
@@ -289,13 +337,14 @@ class Reader {
     }
     const std::vector<std::string> names = cells_of(header, separator_);
     for (const std::string& name : names) {
-      columns_.all.push_back(column_of(name));
+      columns_.all.push_back(column_named(name));
       if (columns_.all.back().holds == Holds::nothing && !name.empty()) {
         diagnostics_.count("measured.unused_column", DiagnosticSeverity::info,
                            "column \"" + printable(name, 64) + "\"");
       }
     }
     require(header);
+    header_line_ = line_;
     if (const auto rate = columns_.find(Holds::rate)) table_.rate_unit = columns_.all[*rate].unit;
     table_.counts_nodes = !columns_.find(Holds::gpus) && !columns_.find(Holds::gpus_per_node);
   }
@@ -403,8 +452,10 @@ class Reader {
   Columns columns_;
   char separator_ = ',';
   Holds kind_ = Holds::rate;  // of values that rows compare by
+  DecimalMark mark_ = DecimalMark::point;
+  bool told_ = false;  // what is wrong with rows; the first look at them is silent
+  std::uint64_t header_line_ = 0;
   std::uint64_t line_ = 0;
-  std::size_t rows_ = 0;
 };
 
 }  // namespace

@@ -37,6 +37,9 @@ struct ScalingTable {
   std::string rate_unit;      // "samples", "tokens"; "steps" where rows tell step times and no batch; empty: by work
   bool counts_nodes = false;  // the sizes are nodes
   bool per_step = false;      // rates are steps: what a step holds is not known
+  // A step is the same work at every size (strong scaling), not the same for each GPU: for a judge to set, of
+  // `per_step`.
+  bool fixed_batch = false;
   std::vector<ScalingRun> runs;
   std::vector<MeasuredCollective> collectives;
 };

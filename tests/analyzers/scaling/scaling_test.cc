@@ -190,6 +190,14 @@ TEST(Scaling, every_way_to_say_the_same_gives_the_same) {
            "GPUs,epoch_s\n2,\"3,200\"\n8,\"1,000\"\n",
            "nodes,ppn,hours\n1,2,3.2\n4,2,1\n",
            "\xEF\xBB\xBFgpus,samples_per_s\r\n8,320\r\n2,100\r\n",
+           "gpus;samples_per_s\n2;1000,5\n8;3201,6\n",
+           "gpus;samples_per_s\n2;1.000,5\n8;3.201,6\n",
+           "gpus,samples_per_s\n2,\"1000,5\"\n8,\"3201,6\"\n",
+           "gpus\tsamples_per_s\n2\t1,000.5\n8\t3,201.6\n",
+           "gpus;samples_per_s\n2;1,000,000\n8;3,200,000\n",
+           "gpus;samples_per_s\n2;1.000.000\n8;3.200.000\n",
+           "gpus;samples_per_s\n2;1,000\n8;3,200\n",
+           "gpus;s/iter\n2;0,125\n8;0,15625\n",
        }) {
     const ScalingAnswer answer = judged(text);
     ASSERT_EQ(answer.points.size(), 2U) << text;
@@ -198,6 +206,81 @@ TEST(Scaling, every_way_to_say_the_same_gives_the_same) {
     EXPECT_NEAR(answer.points[1].speedup, 3.2, 1e-9) << text;
     EXPECT_NEAR(answer.points[1].efficiency, 0.8, 1e-9) << text;
   }
+}
+
+// One table is written in one way: numbers that can be read but one way decide for those that can be read in two.
+TEST(ScalingTable, marks_in_numbers_follow_from_all_of_them) {
+  const auto rates = [](const std::string& text) {
+    std::vector<double> all;
+    for (const ScalingRun& run : table_of(text).runs) all.push_back(*run.rate);
+    return all;
+  };
+  using testing::ElementsAre;
+  EXPECT_THAT(rates("gpus;samples_per_s\n8;1000,5\n16;1900,25\n"), ElementsAre(1000.5, 1900.25));
+  EXPECT_THAT(rates("gpus;samples_per_s\n8;1,250\n16;1900,25\n"), ElementsAre(1.25, 1900.25));
+  EXPECT_THAT(rates("gpus;samples_per_s\n8;1,250\n16;1900.25\n"), ElementsAre(1250, 1900.25));
+  EXPECT_THAT(rates("gpus;samples_per_s\n1,024;1,250\n2,048;1,900\n"), ElementsAre(1250, 1900));
+  EXPECT_THAT(rates("gpus;samples_per_s\n1.024;1,250\n2.048;1,900\n"), ElementsAre(1.25, 1.9));
+  EXPECT_THAT(rates("gpus;samples_per_s;note\n8;1.5;1,5\n16;2.5;\n"), ElementsAre(1.5, 2.5))
+      << "no number is read there";
+  EXPECT_THAT(rates("gpus;samples_per_s\n8;1e3\n16;2_000\n"), ElementsAre(1000, 2000));
+}
+
+TEST(ScalingTable, contradictions_name_both_cells) {
+  Diagnostics diagnostics;
+  const auto error = [&](const std::string& text) -> std::string {
+    try {
+      formats::read_scaling_table("runs.csv", text, diagnostics);
+    } catch (const Error& e) {
+      return e.what();
+    }
+    return "read";
+  };
+  const std::string two = error("gpus;samples_per_s\n8;1000,5\n16;1900.25\n");
+  EXPECT_THAT(two,
+              testing::AllOf(HasSubstr("runs.csv"), HasSubstr("1000,5"), HasSubstr("1900.25"), HasSubstr("line 3")));
+  for (const char* column : {"link_gb", "LINK_GB", "LINK_GBPS", "network gb/s"}) {
+    EXPECT_THAT(error(std::string("gpus;step_ms;") + column + "\n8;1;2\n"),
+                testing::AllOf(HasSubstr(column), HasSubstr("bits and bytes")))
+        << column;
+  }
+}
+
+TEST(ScalingTable, a_comma_too_many_is_not_read_past) {
+  Diagnostics diagnostics;
+  const ScalingTable table =
+      formats::read_scaling_table("runs.csv", "gpus,samples_per_s\n8,1000,5\n16,1900,\n32,3000\n", diagnostics);
+  EXPECT_EQ(table.runs.size(), 2U);
+  EXPECT_EQ(diagnostics.count_of("measured.bad_row"), 1U);
+}
+
+TEST(ScalingTable, bits_and_bytes_of_a_link) {
+  const auto link = [](const std::string& column) {
+    return *table_of("gpus;step_ms;" + column + "\n8;1;400\n").runs.front().link_bytes;
+  };
+  for (const char* bits : {"link_Gb", "link_gbit", "Link (Gb/s)", "nic Gbps", "network_gbps", "LINK_GBIT"}) {
+    EXPECT_DOUBLE_EQ(link(bits), 50e9) << bits;
+  }
+  for (const char* bytes : {"link_GB", "link_gbyte_s", "Link (GB/s)", "nic GBps", "LINK_GBYTES"}) {
+    EXPECT_DOUBLE_EQ(link(bytes), 400e9) << bytes;
+  }
+}
+
+// 100 ms on 8, 55 on 16, 30 on 32: 3.33 times the work of a fixed batch, and 13.3 if each GPU kept its own.
+TEST(Scaling, bare_steps_that_fall_are_of_a_fixed_batch) {
+  for (const char* text :
+       {"gpus,step_ms\n8,100\n16,55\n32,30\n", "gpus,steps/s\n8,10\n16,18.181818181818183\n32,33.333333333333336\n"}) {
+    const ScalingAnswer answer = judged(text);
+    EXPECT_NEAR(answer.points[2].speedup, 10.0 / 3, 1e-9) << text;
+    EXPECT_NEAR(answer.points[2].efficiency, 10.0 / 12, 1e-9) << text;
+    EXPECT_THAT(find(answer, "scaling")->summary, HasSubstr("strong scaling")) << text;
+    EXPECT_THAT(find(answer, "scaling-info")->explanation, HasSubstr("would be 3.33, which cannot be")) << text;
+  }
+  const ScalingAnswer kept = judged("gpus,step_ms\n8,100\n16,105\n");
+  EXPECT_NEAR(kept.points[1].efficiency, 100.0 / 105, 1e-9) << "each GPU keeps its batch";
+  EXPECT_THAT(find(kept, "scaling")->summary, Not(HasSubstr("strong")));
+  const ScalingAnswer told = judged("gpus,step_ms,batch_per_gpu\n8,100,1\n16,55,1\n");
+  EXPECT_NEAR(told.points[1].efficiency, 100.0 / 55, 1e-9) << "the batch is given";
 }
 
 TEST(Scaling, sizes_may_be_nodes_alone) {
