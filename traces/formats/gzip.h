@@ -10,7 +10,7 @@ namespace ddx::formats {
 // How far packed bytes may expand. Deflate can make 1,032 of one; text of traces comes to 10 to 60.
 struct GzipLimits {
   std::uint64_t free = std::uint64_t{64} << 20;  // so much in any case
-  std::uint64_t per_byte = 256;                  // of the packed file
+  std::uint64_t per_byte = 256;                  // of the packed file, at every place in it
   std::uint64_t at_most = std::uint64_t{8} << 30;
 };
 

@@ -96,6 +96,18 @@ TEST(Gzip, what_expands_too_far_is_refused) {
   EXPECT_EQ(gunzip(bomb, limits).end, Unpacked::End::too_big);
 }
 
+// What is packed behind it does not make room for a bomb in front.
+TEST(Gzip, a_bomb_is_seen_where_it_stands) {
+  const std::string bomb = packed(std::string(20'000'000, 'a')), rest = packed(noise(2'000'000));
+  GzipLimits limits;
+  limits.free = 1'000'000;
+  limits.per_byte = 100;
+  const Unpacked out = gunzip(bomb + rest, limits);
+  EXPECT_EQ(out.end, Unpacked::End::too_big);
+  EXPECT_LT(out.at, bomb.size()) << "within the bomb, by what was read of it";
+  EXPECT_EQ(gunzip(rest + bomb, limits).end, Unpacked::End::whole) << "by then enough was read";
+}
+
 class GzipFile : public testing::Test {
  protected:
   void SetUp() override {
