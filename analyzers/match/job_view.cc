@@ -6,6 +6,8 @@
 #include <map>
 #include <tuple>
 
+#include "traces/model/group_label.h"
+
 namespace ddx::analyzers {
 namespace {
 

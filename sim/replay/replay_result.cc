@@ -5,7 +5,9 @@
 #include <tuple>
 #include <utility>
 
+#include "base/units.h"
 #include "sim/replay/replay_engine.h"
+#include "traces/model/group_label.h"
 
 namespace ddx::sim {
 namespace {
@@ -97,14 +99,29 @@ void ReplayEngine::tell_held(ReplayResult& result) const {
   });
 }
 
+namespace {
+
+// "all_reduce f32 x 1,000".
+std::string call_text(const Signature& signature) {
+  std::string text(name_of(signature.kind));
+  if (signature.type_in != DataType::unknown && signature.kind != OpKind::barrier) {
+    text += fmt::format(" {}", name_of(signature.type_in));
+  }
+  if (signature.count_in && signature.kind != OpKind::barrier) {
+    text += fmt::format(" x {}", format_count(*signature.count_in));
+  }
+  return text;
+}
+
+}  // namespace
+
 std::string ReplayEngine::mismatch_text(const ReplayMismatch& mismatch) const {
-  std::string text =
-      fmt::format("{} {} of {}: ", mismatch.p2p ? "send" : "collective", mismatch.seq, group_name(mismatch.comm));
+  std::string text = fmt::format("{} {} of group {}: ", mismatch.p2p ? "send" : "collective", mismatch.seq,
+                                 group_label(trace_, trace_.communicator(mismatch.comm)));
   for (const auto& variant : mismatch.variants) {
     const Signature& s = trace_.signature(variant.signature);
     if (&variant != &mismatch.variants.front()) text += ", ";
-    text += fmt::format("{} on {}", name_of(s.kind), variant.ranks.label());
-    if (s.count_in) text += fmt::format(" ({} {})", *s.count_in, name_of(s.type_in));
+    text += fmt::format("{} on {}", call_text(s), variant.ranks.label());
     if (variant.root) text += fmt::format(" root {}", *variant.root);
   }
   return text;
@@ -124,16 +141,17 @@ std::string ReplayEngine::instance_text(CommId comm, std::uint32_t seq, const In
   const RankSet present(std::move(here));
   const auto& members = trace_.communicator(comm).members;
   const RankSet missing = RankSet(members).without(present);
-  return fmt::format("{} in {} {} of {} for {}", present.label(4), name_of(op_of(instance.arrived.front()).kind), seq,
-                     group_name(comm), members.empty() ? "others" : missing.label(4));
+  return fmt::format("{} in {} (group {}, seq {}) for {}", present.label(4),
+                     call_text(signature_of(instance.arrived.front())), group_label(trace_, trace_.communicator(comm)),
+                     seq, members.empty() ? "others" : missing.label(4));
 }
 
 std::string ReplayEngine::pair_text(OpRef call) const {
   const RankRecord& from = record(call.rank);
   const bool known = !trace_.communicator(comm_of(call)).members.empty();
   const RankId peer = partner_of(from, call);
-  return fmt::format("rank {} in {} of {} for {} {}", from.rank->value, name_of(op_of(call).kind),
-                     group_name(comm_of(call)), known ? "rank" : "position", peer.value);
+  return fmt::format("rank {} in {} (group {}) for {} {}", from.rank->value, call_text(signature_of(call)),
+                     group_label(trace_, trace_.communicator(comm_of(call))), known ? "rank" : "position", peer.value);
 }
 
 std::string ReplayEngine::waits_text() {
