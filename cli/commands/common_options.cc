@@ -152,6 +152,10 @@ void write_output(const std::string& text, const CommonOptions& options, Console
     if (!console.out) throw UsageError("the answer could not be written to standard output");
     return;
   }
+  if (options.output.ends_with(".svg") && options.format != "svg") {
+    throw UsageError(fmt::format("'{}' would be no drawing: {} (predict --scale draws)", options.output,
+                                 options.format == "text" ? "the answer is text" : "--format " + options.format));
+  }
   write_file(options.output, [&text](std::ostream& file) { file << text; });
 }
 

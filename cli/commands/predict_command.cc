@@ -1,7 +1,9 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "cli/commands/common_options.h"
 #include "cli/commands/measured_table.h"
@@ -42,6 +44,9 @@ void refuse_paths(const Options& options, std::string_view option) {
 }
 
 Exit predict(const Options& options, Console& console) {
+  if (options.common.format == "svg" && options.scale.scale.empty()) {
+    throw UsageError("--format svg draws what --scale predicts, nothing else");
+  }
   if (!options.collectives.empty()) {
     refuse_paths(options, "--collectives");
     return predict_collectives(options, console);
@@ -82,12 +87,15 @@ Action prepare(CLI::App& app) {
   add_read_options(app, options->read, options->common);
   app.get_option("PATH")->required(false)->description("With --scale: files or folders of evidence, as of ddx sim");
   CommonHelp help;
-  help.format = "How to answer: text, json; with --measured also sarif, junit, github";
+  help.format = "How to answer: text, json; with --scale also svg, with --measured sarif, junit, github";
+  help.output = "Write the answer to this file; with --scale, FILE.svg is a drawing";
   help.fail_on =
       "With --measured: exit with 1 on findings of this severity or above: error (the default), warning, info, never";
   help.quiet = "One line a run, or a finding";
   help.verbose = "Why NCCL chose as it did, for the largest size of each run; every finding in full";
-  add_common_options(app, options->common, reporter_names(), help);
+  std::vector<std::string> forms = reporter_names();
+  forms.emplace_back("svg");
+  add_common_options(app, options->common, forms, help);
   app.footer(
       "Examples:\n"
       "  ddx predict job.ops --scale 8,64,512 --cluster dgx-h100 --plot scaling.svg\n"

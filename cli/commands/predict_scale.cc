@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/ids.h"
+#include "base/units.h"
 #include "cli/commands/number_options.h"
 #include "cli/commands/output_file.h"
 #include "cli/commands/run_programs.h"
@@ -60,6 +61,27 @@ void check_programs(const Evidence& evidence) {
   if (const std::string why = not_to_be_run(evidence); !why.empty()) throw Error(why);
 }
 
+// A step takes at least a sample on each replica.
+void check_batch(const ScaleOptions& options, const std::vector<std::uint32_t>& scale, std::size_t recorded) {
+  if (!options.batch || !options.strong || recorded == 0) return;
+  const std::uint64_t replicas = scale.back() / recorded;
+  if (replicas <= *options.batch) return;
+  throw UsageError(
+      fmt::format("--strong with --batch {}: {} ranks are {} replicas of the {} recorded, more than there are samples "
+                  "in a step. Expected at most {} ranks",
+                  *options.batch, format_count(scale.back()), format_count(replicas), format_count(recorded),
+                  format_count(*options.batch * recorded)));
+}
+
+bool wants_svg(const CommonOptions& common) {
+  return common.format == "svg" || (common.format == "text" && common.output.ends_with(".svg"));
+}
+
+std::string answer_of(const ScalingView& view, const CommonOptions& common) {
+  if (wants_svg(common)) return scaling_plot(view);
+  return common.format == "json" ? scaling_json(view) : scaling_text(view);
+}
+
 }  // namespace
 
 void add_scale_options(CLI::App& app, ScaleOptions& options, FileOptions& files, CLI::Option* scale) {
@@ -95,8 +117,8 @@ void add_scale_options(CLI::App& app, ScaleOptions& options, FileOptions& files,
 
 Exit predict_scale(const ScaleOptions& options, const ReadOptions& read, const CommonOptions& common,
                    Console& console) {
-  if (common.format != "text" && common.format != "json") {
-    throw UsageError("--scale gives figures and no findings: --format text or json");
+  if (common.format != "text" && common.format != "json" && common.format != "svg") {
+    throw UsageError("--scale gives figures and no findings: --format text, json or svg");
   }
   if (options.strong && options.weak) throw UsageError("--strong and --weak: give one");
   if (options.cluster.empty() == options.flat.empty()) {
@@ -114,10 +136,13 @@ Exit predict_scale(const ScaleOptions& options, const ReadOptions& read, const C
   std::vector<std::string> told;
   scaling.compute_factor = compute_factor(options.compute, evidence.trace, cluster, told);
   const std::size_t recorded = evidence.trace.world_size.value_or(evidence.trace.ranks.size());
+  check_batch(options, scaling.ranks, recorded);
   ScalingView view{sim::predict_scaling(evidence.trace, scaling), options.strong, options.batch, recorded};
   view.table.assumed.insert(view.table.assumed.end(), told.begin(), told.end());
   if (!options.plot.empty()) write_plot(options.plot, view);
-  write_output(common.format == "json" ? scaling_json(view) : scaling_text(view), common, console);
+  CommonOptions drawn = common;
+  if (wants_svg(common)) drawn.format = "svg";
+  write_output(answer_of(view, common), drawn, console);
   return Exit::fine;
 }
 

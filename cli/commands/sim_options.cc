@@ -115,9 +115,9 @@ void add_sim_options(CLI::App& app, SimOptions& options, FileOptions& files) {
 sim::RoleMap role_map(const std::vector<std::string>& map) {
   sim::RoleMap roles;
   for (const std::string& text : map) {
-    const auto at = text.find('=');
+    const auto at = text.rfind('=');  // a group's name may have one
     const std::string role = at == std::string::npos ? "" : text.substr(at + 1);
-    if (at == 0 || (role != "data" && role != "model")) {
+    if (at == 0 || at == std::string::npos || (role != "data" && role != "model")) {
       throw UsageError(fmt::format("--map '{}': expected GROUP=data or GROUP=model", text));
     }
     roles.by_name[text.substr(0, at)] = role == "data" ? sim::GroupRole::data : sim::GroupRole::model;

@@ -39,6 +39,11 @@ std::string percent(Nanos part, Nanos whole) {
 std::string headline(const ScalingView& view) {
   const auto& rows = view.table.rows;
   const sim::ScalingRow &first = rows.front(), &last = rows.back();
+  if (view.table.untied) {
+    return "Nothing ties the replicas together: no call of the trace has members in two of them. Each takes its time "
+           "as "
+           "if it were alone, and how the job scales cannot be told from that.";
+  }
   if (rows.size() == 1) {
     return fmt::format("{} {} {} a step", counted(first.ranks, "rank", "ranks"), first.ranks == 1 ? "takes" : "take",
                        format_duration(sim::to_nanos(first.time)));
@@ -91,6 +96,7 @@ std::string scaling_json(const ScalingView& view) {
   out["command"] = "predict";
   out["mode"] = view.strong ? "strong" : "weak";
   out["timed_by"] = view.table.timed_by;
+  out["replicas_tied"] = !view.table.untied;
   out["rows"] = json_list(view.table.rows, [&](const sim::ScalingRow& row) {
     const Parts parts = parts_of(row);
     Json made{{"ranks", row.ranks},           {"step_ns", parts.step},       {"speedup", row.speedup},

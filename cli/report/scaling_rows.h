@@ -21,8 +21,8 @@ struct ScalingView {
 std::optional<std::uint64_t> batch_on(const ScalingView& view, std::uint32_t ranks);
 
 std::string scaling_text(const ScalingView& view);
-// {"schema": "ddx.scaling/1", "mode", "timed_by", "rows": [...], "assumed": [...]}; times in nanoseconds. Of a row,
-// compute_ns, communication_ns, bubble_ns, idle_ns and unattributed_ns sum to step_ns.
+// {"schema": "ddx.scaling/1", "mode", "timed_by", "replicas_tied", "rows": [...], "assumed": [...]}; times in
+// nanoseconds. Of a row, compute_ns, communication_ns, bubble_ns, idle_ns and unattributed_ns sum to step_ns.
 std::string scaling_json(const ScalingView& view);
 
 }  // namespace ddx::cli

@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <optional>
+#include <set>
 
 #include "base/counted.h"
 #include "base/error.h"
@@ -34,6 +37,35 @@ ScalingRow row_of(const ReplayResult& result, std::uint32_t ranks) {
   return row;
 }
 
+// Whether some call has members in two replicas, each of `recorded` ranks.
+bool ties_replicas(const Trace& laid, std::uint32_t recorded) {
+  std::vector<std::optional<std::set<std::uint16_t>>> used(laid.programs.size());  // slots, by program
+  const auto spans = [&](CommId comm) {
+    const auto& members = laid.communicator(comm).members;
+    return std::any_of(members.begin(), members.end(), [&](RankId rank) {
+      return rank.value / static_cast<std::int32_t>(recorded) !=
+             members.front().value / static_cast<std::int32_t>(recorded);
+    });
+  };
+  std::map<CommId, bool> known;
+  return std::any_of(laid.ranks.begin(), laid.ranks.end(), [&](const RankRecord& record) {
+    auto& slots = used[record.program.value];
+    if (!slots) {
+      slots.emplace();
+      const Program& program = laid.program(record);
+      for (std::size_t row = 0; row < program.size(); ++row) {
+        if (const auto slot = program.comm_slot(row)) slots->insert(*slot);
+      }
+    }
+    return std::any_of(slots->begin(), slots->end(), [&](std::uint16_t slot) {
+      if (slot >= record.comms.size()) return false;
+      const auto [at, fresh] = known.try_emplace(record.comms[slot], false);
+      if (fresh) at->second = spans(record.comms[slot]);
+      return at->second;
+    });
+  });
+}
+
 // `whole`: programs of all ranks of the recorded job.
 ScalingRow predict(const Trace& whole, std::uint32_t ranks, const ScalingOptions& options, ScalingTable& table) {
   Trace laid = whole;
@@ -41,6 +73,7 @@ ScalingRow predict(const Trace& whole, std::uint32_t ranks, const ScalingOptions
   const Batch batch = options.strong ? Batch::fixed : Batch::grows;
   for (std::string& sentence : replicate(laid, ranks, options.roles, batch))
     table.assumed.push_back(std::move(sentence));
+  if (ranks > recorded && !ties_replicas(laid, recorded)) table.untied = true;
   const auto costs = options.costs(ranks);
   ReplayOptions replay_options;
   replay_options.snapshot_ops = 0;
@@ -51,6 +84,9 @@ ScalingRow predict(const Trace& whole, std::uint32_t ranks, const ScalingOptions
     replay_options.timing.compute_ppm.assign(ranks, static_cast<std::uint32_t>(std::lround(part * kMillion)));
   }
   const ReplayResult result = replay(laid, replay_options);
+  if (result.outcome == ReplayResult::Outcome::refused) {
+    throw Error(fmt::format("no time can be given on {}: {}", counted(ranks, "rank", "ranks"), result.reason));
+  }
   if (result.outcome != ReplayResult::Outcome::completes) {
     throw Error(fmt::format("on {} the programs do not run to their end ({}): {}", counted(ranks, "rank", "ranks"),
                             name_of(result.outcome), result.reason));

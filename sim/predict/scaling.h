@@ -36,6 +36,8 @@ struct ScalingRow {
 struct ScalingTable {
   std::vector<ScalingRow> rows;
   std::string timed_by;  // on the most ranks
+  // No call of the trace has members in two replicas of it: each runs as if it were alone, on however many ranks.
+  bool untied = false;
   Assumptions assumed;
 };
 

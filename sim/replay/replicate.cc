@@ -12,6 +12,15 @@
 namespace ddx::sim {
 namespace {
 
+// One word of a command line, to be pasted: in quotes where it needs them.
+std::string for_a_shell(const std::string& word) {
+  constexpr std::string_view kPlain = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_-=./:,+@%";
+  if (word.find_first_not_of(kPlain) == std::string::npos) return word;
+  std::string quoted = "'";
+  for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
+
 class Replicator {
  public:
   Replicator(Trace& trace, std::uint32_t world_size, const RoleMap& roles, Batch batch)
@@ -70,10 +79,11 @@ void Replicator::find_roles() {
   for (const Communicator& communicator : trace_.communicators()) {
     const auto role = role_of(trace_, communicator, roles_);
     if (!role) {
+      const std::string name(trace_.text(communicator.name));
       throw Error(
-          fmt::format("what is group {} for? Its name does not tell: expected --map {}=data (it grows with the "
-                      "replicas) or --map {}=model (each replica has its own)",
-                      trace_.text(communicator.name), trace_.text(communicator.name), trace_.text(communicator.name)));
+          fmt::format("what is group {} for? Its name does not tell: expected --map {} (it grows with the replicas) or "
+                      "--map {} (each replica has its own)",
+                      name, for_a_shell(name + "=data"), for_a_shell(name + "=model")));
     }
     if (communicator.members.empty()) {
       throw Error(fmt::format("the members of group {} are not known", trace_.text(communicator.name)));
