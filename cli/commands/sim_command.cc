@@ -8,6 +8,7 @@
 
 #include "analyzers/launch/trace_set.h"
 #include "base/error.h"
+#include "cli/commands/collective_choices.h"
 #include "cli/commands/common_options.h"
 #include "cli/commands/output_file.h"
 #include "cli/commands/registry.h"
@@ -150,6 +151,20 @@ void add_result(Simulation& simulation, const sim::ReplayResult& result, const s
   simulation.totals = rank_totals(snapshot, result, *simulation.predicted);
 }
 
+// Of all that was run, or none: what is left of programs that are too long would look like the whole.
+void write_timeline(const std::string& path, const Evidence& evidence, bool quiet, Console& console) {
+  if (evidence.diagnostics.count_of("replay.judged_in_part") > 0) {
+    throw UsageError(
+        "--timeline: these programs have more operations than are kept one by one (16,000,000 over all ranks): take "
+        "fewer ranks or steps, or leave --timeline out");
+  }
+  formats::PerfettoCount count;
+  write_file(path, [&](std::ostream& out) { count = formats::write_perfetto(evidence.trace, out); });
+  if (count.cut && !quiet) {
+    console.err << fmt::format("ddx: the timeline holds the first {} operations only\n", format_count(count.slices));
+  }
+}
+
 Exit sim(Options options, Console& console) {
   Evidence evidence = read_evidence(options.read, options.common, console);
   // What cannot be run together is told before anything is made of it.
@@ -169,14 +184,14 @@ Exit sim(Options options, Console& console) {
   if (costs) simulation.untimed = why_untimed(recorded);
   if (!simulation.untimed.empty()) costs = nullptr;
   simulation.ranks = evidence.trace.ranks.size();
+  const bool told = options.common.verbose || options.common.format == "json";
+  if (costs && told) simulation.choices = collective_choices(evidence.trace, *costs);
   ProgramRun run = run_programs(evidence, replay_options(options.sim, evidence.trace, costs.get()));
-  if (!options.sim.timeline.empty()) {
-    write_file(options.sim.timeline, [&](std::ostream& out) { formats::write_perfetto(evidence.trace, out); });
-  }
+  if (!options.sim.timeline.empty()) write_timeline(options.sim.timeline, evidence, options.common.quiet, console);
   std::vector<Finding> findings = judge(evidence, run);
   note_doubts(recorded, simulation, evidence);
   const bool half = waits_for_absent(recorded, run, evidence, findings);
-  findings = with_gaps(std::move(gaps), std::move(findings));
+  if (!half) findings = with_gaps(std::move(gaps), std::move(findings));
   if (!half && stalls(run, findings)) findings.insert(findings.begin(), stall(*run.result));
   if (run.result) add_result(simulation, *run.result, costs.get(), evidence.trace);
   Report report = make_report("sim", evidence, std::move(findings));

@@ -46,6 +46,14 @@ void add_simulation(Json& out, const Simulation& simulation) {
   if (!simulation.untimed.empty()) out["simulation"]["untimed"] = simulation.untimed;
   if (!simulation.predicted) return;
   out["simulation"]["timed_by"] = simulation.timed_by;
+  out["simulation"]["collectives"] = json_list(simulation.choices, [](const Simulation::Choice& choice) {
+    return Json{{"kind", choice.kind},
+                {"ranks", choice.ranks},
+                {"least_bytes", choice.least_bytes},
+                {"most_bytes", choice.most_bytes},
+                {"algorithm", choice.algorithm},
+                {"protocol", choice.protocol}};
+  });
   out["predicted_ns"] = *simulation.predicted;
   out["rank_totals"] = json_list(simulation.totals, [](const Simulation::Totals& totals) { return json_of(totals); });
 }

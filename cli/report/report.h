@@ -47,6 +47,16 @@ struct Simulation {
     Nanos waiting = 0;  // of `communication`
   };
   std::vector<Totals> totals;
+  // What collectives of a kind and a number of ranks take on the network, as the library's documents write it.
+  struct Choice {
+    std::string kind;
+    std::uint32_t ranks = 0;
+    std::uint64_t least_bytes = 0;
+    std::uint64_t most_bytes = 0;
+    std::string algorithm;
+    std::string protocol;  // empty: the algorithm has none
+  };
+  std::vector<Choice> choices;
 };
 
 struct Report {

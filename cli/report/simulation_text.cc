@@ -67,4 +67,17 @@ void show_simulation(Page& page, const Simulation& simulation, bool told) {
   for (const std::string& sentence : simulation.assumed) page.paragraph("  -", 4, printable_line(sentence));
 }
 
+void show_choices(Page& page, const Simulation& simulation) {
+  if (simulation.choices.empty()) return;
+  page.blank();
+  page.paragraph("", 0, "Collectives take:");
+  for (const Simulation::Choice& choice : simulation.choices) {
+    std::string bytes = counted(choice.most_bytes, "byte", "bytes");
+    if (choice.least_bytes != choice.most_bytes) bytes = format_count(choice.least_bytes) + " to " + bytes;
+    page.paragraph("  -", 4,
+                   fmt::format("{} on {}, {}: {}{}{}", choice.kind, counted(choice.ranks, "rank", "ranks"), bytes,
+                               choice.algorithm, choice.protocol.empty() ? "" : "/", choice.protocol));
+  }
+}
+
 }  // namespace ddx::cli

@@ -12,4 +12,7 @@ void show_completes(Page& page, const Simulation& simulation);
 // headline.
 void show_simulation(Page& page, const Simulation& simulation, bool told);
 
+// Which algorithm and protocol collectives took.
+void show_choices(Page& page, const Simulation& simulation);
+
 }  // namespace ddx::cli

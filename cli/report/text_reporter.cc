@@ -309,6 +309,7 @@ std::string render_text(const Report& report, const RenderOptions& options) {
   show_clean(page, report);
   if (options.quiet) return page.take();
   if (report.simulation) show_simulation(page, *report.simulation, !report.sufficient);
+  if (report.simulation && options.verbose) show_choices(page, *report.simulation);
   show_holes(page, report, options);
   show_foot(page, report);
   return page.take();

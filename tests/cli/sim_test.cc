@@ -399,6 +399,24 @@ TEST_F(Sim, TimesOnAFlatNetwork) {
             2'508'000);
 }
 
+// docs/algorithms.md: gloo takes the ring for large all_reduces; what is forced is told as well. NCCL's names are
+// those of the nccl-tests table (tests/sim/collectives/nccl_choice_test.cc).
+TEST_F(Sim, SaysWhatCollectivesTake) {
+  const json flat = report(kTraining, {"--flat", "1GB/s,1us", "--algorithm", "ring"});
+  ASSERT_EQ(flat["simulation"]["collectives"].size(), 1U);
+  EXPECT_EQ(flat["simulation"]["collectives"][0], (json{{"kind", "all_reduce"},
+                                                        {"ranks", 2},
+                                                        {"least_bytes", 2000},
+                                                        {"most_bytes", 2000},
+                                                        {"algorithm", "ring"},
+                                                        {"protocol", ""}}));
+  const std::string large = "world 8\nall all_reduce f32 268435456\nall all_reduce f32 2\n";
+  const Answer told = sim(large, {"--cluster", "dgx-h100", "--verbose"});
+  EXPECT_THAT(told.out, HasSubstr("all_reduce on 8 ranks, 1,073,741,824 bytes: NVLS/Simple\n"));
+  EXPECT_THAT(told.out, HasSubstr("all_reduce on 8 ranks, 8 bytes: "));
+  EXPECT_THAT(sim(large, {"--cluster", "dgx-h100"}).out, testing::Not(HasSubstr("Collectives take")));
+}
+
 TEST_F(Sim, WhoIsSlowMakesOthersWait) {
   const json timed = report(kTraining, {"--flat", "1GB/s,1us", "--algorithm", "ring", "--slow", "3=1.2"});
   EXPECT_EQ(timed["predicted_ns"], 6'008'000);
@@ -553,7 +571,8 @@ TEST_F(Sim, HelpIsForWhoAsks) {
     EXPECT_THAT(help, HasSubstr("Examples:\n  ddx " + std::string(command)));
     EXPECT_LT(help.find("--cluster"), help.find("--no-color")) << "what is its own comes first";
   }
-  EXPECT_THAT(ddx({"predict", "--help"}).out, HasSubstr("text, json; with --measured also sarif, junit, github"));
+  EXPECT_THAT(ddx({"predict", "--help"}).out,
+              HasSubstr("text, json; with --scale also svg, with --measured sarif, junit, github"));
   EXPECT_THAT(on_one_line(ddx({"predict", write(kTraining)}).err), HasSubstr("needs one of these: --scale"));
 }
 
@@ -647,6 +666,81 @@ TEST_F(Sim, CallsThatAreNotKnownHaveNoTime) {
   EXPECT_THAT(on_one_line(nothing.out), HasSubstr("none of its calls can be replayed"));
 }
 
+TEST_F(Sim, SaysWhereNothingTiesReplicasTogether) {
+  const auto predicted = [&](const std::string& ops, const char* scale) {
+    return ddx({"predict", write(ops), "--scale", scale, "--flat", "1GB/s,1us"}).out;
+  };
+  // No call at all; calls within the recorded ranks alone; a group of one rank, which is a group of all once it grows.
+  for (const std::string& ops :
+       std::vector<std::string>{std::string("world 1\nall compute 1ms\n"),
+                                std::string("world 2\nall pg tp = 0,1\nall compute 1ms\nall all_reduce f32 8 tp\n")}) {
+    EXPECT_THAT(predicted(ops, "2,1024"), testing::StartsWith("Nothing ties the replicas together")) << ops;
+    EXPECT_THAT(predicted(ops, "2,1024"), testing::Not(HasSubstr("of the ideal"))) << ops;
+    EXPECT_THAT(predicted(ops, "2"), testing::HasSubstr(ops[6] == '1' ? "Nothing ties" : "2 ranks take")) << ops;
+  }
+  EXPECT_THAT(predicted("world 1\nall compute 1ms\nall all_reduce f32 8\n", "2,1024"), HasSubstr("of the ideal"));
+  EXPECT_THAT(predicted(kTraining, "4,8"), HasSubstr("of the ideal"));
+}
+
+TEST_F(Sim, ABatchHasASampleForEachReplica) {
+  const auto strong = [&](const char* batch, const char* scale) {
+    return ddx({"predict", write(kTraining), "--scale", scale, "--flat", "1GB/s,1us", "--strong", "--batch", batch});
+  };
+  EXPECT_EQ(strong("10", "8,40").status, 0) << "ten replicas of four";
+  const Answer more = strong("10", "8,1024");
+  EXPECT_EQ(more.status, 2);
+  EXPECT_THAT(on_one_line(more.err),
+              testing::AllOf(HasSubstr("--batch 10"), HasSubstr("1,024 ranks"), HasSubstr("at most 40")));
+}
+
+TEST_F(Sim, ADrawingIsADrawing) {
+  const std::vector<std::string> predict{"predict", write(kTraining), "--scale", "4,8", "--flat", "1GB/s,1us"};
+  const auto with = [&](std::vector<std::string> options) {
+    options.insert(options.begin(), predict.begin(), predict.end());
+    return ddx(options);
+  };
+  const auto content = [&](const std::string& name) {
+    std::ostringstream text;
+    text << std::ifstream(file(name)).rdbuf();
+    return text.str();
+  };
+  EXPECT_EQ(with({"-o", file("a.svg")}).status, 0);
+  EXPECT_EQ(with({"--plot", file("b.svg")}).status, 0);
+  EXPECT_THAT(content("a.svg"), testing::StartsWith("<svg "));
+  EXPECT_EQ(content("a.svg"), content("b.svg"));
+  EXPECT_EQ(with({"--format", "svg"}).out, content("b.svg"));
+  EXPECT_EQ(with({"--format", "json", "-o", file("c.svg")}).status, 2);
+  EXPECT_EQ(sim(kTraining, {"-o", file("c.svg")}).status, 2);
+  EXPECT_EQ(ddx({"predict", "--measured", write("gpus,step_ms\n8,1\n", "t.csv"), "-o", file("c.svg")}).status, 2);
+  EXPECT_EQ(ddx({"predict", "--measured", file("t.csv"), "--format", "svg"}).status, 2);
+  EXPECT_FALSE(fs::exists(file("c.svg")));
+}
+
+// 17 million operations are run, and not kept one by one.
+TEST_F(Sim, ATimelineIsWholeOrNone) {
+  const std::string job = write("world 2\nrepeat 8500000\nall barrier\nend\n");
+  const Answer answer = ddx({"sim", job, "--flat", "1GB/s,1us", "--timeline", file("line.json")});
+  EXPECT_EQ(answer.status, 2);
+  EXPECT_THAT(on_one_line(answer.err), HasSubstr("16,000,000"));
+  EXPECT_FALSE(fs::exists(file("line.json")));
+}
+
+// What is to be typed next can be pasted, and is taken.
+TEST_F(Sim, WhatToTypeNextCanBePasted) {
+  const std::string ops =
+      "world 2\nall pg \"rank 0 stream 0x5=1\" = 0,1\nall all_reduce f32 8 \"rank 0 stream 0x5=1\"\n";
+  EXPECT_THAT(on_one_line(sim(ops, {"--world-size", "4"}).err), HasSubstr("--map 'rank 0 stream 0x5=1=data' ("));
+  EXPECT_EQ(sim(ops, {"--world-size", "4", "--map", "rank 0 stream 0x5=1=data"}).status, 0);
+}
+
+// In the words of every other report: the call, its group by the name that people know, and its number there.
+TEST_F(Sim, WaitsAreToldAsElsewhere) {
+  const std::string ops = "world 2\nall pg \"0\" = 0,1 desc=default_pg\n0 broadcast f32 1024 root=1 \"0\"\n";
+  const Answer answer = ddx({"predict", write(ops), "--scale", "2", "--flat", "1GB/s,1us"});
+  EXPECT_THAT(on_one_line(answer.err),
+              HasSubstr("waiting: rank 0 in broadcast f32 x 1,024 (group default_pg, seq 1) for rank 1"));
+}
+
 TEST_F(Sim, RefusesWhatIsNoPrediction) {
   const auto error = [&](const std::string& ops, std::vector<std::string> options, int status = 3) {
     options.insert(options.begin(), {"predict", write(ops)});
@@ -656,7 +750,10 @@ TEST_F(Sim, RefusesWhatIsNoPrediction) {
   };
   const std::vector<std::string> flat{"--scale", "4,8", "--flat", "1GB/s,1us"};
   EXPECT_THAT(error("world 4\n", flat), HasSubstr("nothing to predict from"));
-  EXPECT_THAT(error("world 4\nall all_reduce f32 ?\n", flat), HasSubstr("cannot be priced"));
+  EXPECT_THAT(error("world 4\nall all_reduce f32 ?\n", flat),
+              testing::AllOf(HasSubstr("no time can be given on 4 ranks: all_reduce 1 of rank 0 cannot be priced: its "
+                                       "count or type is not known"),
+                             testing::Not(HasSubstr("run to their end"))));
   EXPECT_THAT(error("world 4\n0-2 all_reduce f32 8\n", flat), HasSubstr("do not run to their end"));
   EXPECT_THAT(error(kTraining, {"--scale", "4,8"}, 2), HasSubstr("needs a network"));
   EXPECT_THAT(error(kTraining, {"--scale", "4;8", "--flat", "1GB/s,1us"}, 2), HasSubstr("expected numbers of ranks"));
