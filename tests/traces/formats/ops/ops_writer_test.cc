@@ -34,10 +34,10 @@ class Described {
     return text;
   }
   void rank(const RankRecord& r) {
-    lines_.push_back(fmt::format("rank {} {}{}{}{}{}{}{} timing {} host {} pid {} attempt {} backend {} library {} device {}",
-                                 r.rank->value, r.snapshot, r.whole_program, r.stream_ordered, r.head_lost, r.tail_lost,
-                                 r.rank_guessed, r.sends_end_locally, maybe(r.timing), r.host, maybe(r.pid),
-                                 maybe(r.attempt), r.backend, r.library_version, r.device));
+    lines_.push_back(fmt::format(
+        "rank {} {}{}{}{}{}{}{} timing {} host {} pid {} attempt {} backend {} library {} device {}", r.rank->value,
+        r.snapshot, r.whole_program, r.stream_ordered, r.head_lost, r.tail_lost, r.rank_guessed, r.sends_end_locally,
+        maybe(r.timing), r.host, maybe(r.pid), maybe(r.attempt), r.backend, r.library_version, r.device));
     for (std::size_t slot = 0; slot < r.comms.size(); ++slot) {
       const CommProgress& p = r.progress[slot];
       lines_.push_back(fmt::format("  slot {} {} pos {} progress {} {} {}", slot, comm(r.comms[slot]),
