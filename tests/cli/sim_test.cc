@@ -671,14 +671,14 @@ TEST_F(Sim, SaysWhereNothingTiesReplicasTogether) {
     return ddx({"predict", write(ops), "--scale", scale, "--flat", "1GB/s,1us"}).out;
   };
   // No call at all; calls within the recorded ranks alone; a group of one rank, which is a group of all once it grows.
-  for (const std::string& ops :
-       std::vector<std::string>{std::string("world 1\nall compute 1ms\n"),
-                                std::string("world 2\nall pg tp = 0,1\nall compute 1ms\nall all_reduce f32 8 tp\n")}) {
-    EXPECT_THAT(predicted(ops, "2,1024"), testing::StartsWith("Nothing ties the replicas together")) << ops;
-    EXPECT_THAT(predicted(ops, "2,1024"), testing::Not(HasSubstr("of the ideal"))) << ops;
-    EXPECT_THAT(predicted(ops, "2"), testing::HasSubstr(ops[6] == '1' ? "Nothing ties" : "2 ranks take")) << ops;
+  for (const std::string& ops : std::vector<std::string>{
+           std::string("world 1\nall compute 1ms\n"),
+           std::string("world 4\n0,1 pg tp = 0,1\n2,3 pg tp = 2,3\nall compute 1ms\nall all_reduce f32 8 tp\n")}) {
+    EXPECT_THAT(predicted(ops, "4,1024"), testing::StartsWith("Nothing ties the replicas together")) << ops;
+    EXPECT_THAT(predicted(ops, "4,1024"), testing::Not(HasSubstr("of the ideal"))) << ops;
+    EXPECT_THAT(predicted(ops, "4"), testing::HasSubstr(ops[6] == '1' ? "Nothing ties" : "4 ranks take")) << ops;
   }
-  EXPECT_THAT(predicted("world 1\nall compute 1ms\nall all_reduce f32 8\n", "2,1024"), HasSubstr("of the ideal"));
+  EXPECT_THAT(predicted("world 1\nall compute 1ms\nall all_reduce f32 8\n", "4,1024"), HasSubstr("of the ideal"));
   EXPECT_THAT(predicted(kTraining, "4,8"), HasSubstr("of the ideal"));
 }
 
@@ -728,9 +728,9 @@ TEST_F(Sim, ATimelineIsWholeOrNone) {
 // What is to be typed next can be pasted, and is taken.
 TEST_F(Sim, WhatToTypeNextCanBePasted) {
   const std::string ops =
-      "world 2\nall pg \"rank 0 stream 0x5=1\" = 0,1\nall all_reduce f32 8 \"rank 0 stream 0x5=1\"\n";
-  EXPECT_THAT(on_one_line(sim(ops, {"--world-size", "4"}).err), HasSubstr("--map 'rank 0 stream 0x5=1=data' ("));
-  EXPECT_EQ(sim(ops, {"--world-size", "4", "--map", "rank 0 stream 0x5=1=data"}).status, 0);
+      "world 4\n0,1 pg \"rank 0 stream 0x5=1\" = 0,1\n0,1 all_reduce f32 8 \"rank 0 stream 0x5=1\"\n";
+  EXPECT_THAT(on_one_line(sim(ops, {"--world-size", "8"}).err), HasSubstr("--map 'rank 0 stream 0x5=1=data' ("));
+  EXPECT_EQ(sim(ops, {"--world-size", "8", "--map", "rank 0 stream 0x5=1=data"}).status, 0);
 }
 
 // In the words of every other report: the call, its group by the name that people know, and its number there.

@@ -78,7 +78,7 @@ TEST(ReferenceReplay, shows_how_far_each_rank_came) {
   EXPECT_EQ(rows_of(blocking.snapshot, 0),
             "all_reduce 1 completed, all_gather 2 started, barrier 1 planned, barrier 3 planned");
   EXPECT_EQ(rows_of(blocking.snapshot, 2), "all_reduce 1 completed, stop completed, barrier 2 planned");
-  EXPECT_EQ(blocking.reason, "waiting: ranks 0,1 in all_gather f32 x 8 (group pg0, seq 2) for rank 2");
+  EXPECT_EQ(blocking.reason, "waiting: ranks 0,1 in all_gather f32 x 2 (group pg0, seq 2) for rank 2");
 
   // On streams the host runs ahead, and another communicator's stream goes on beside the one that is held up.
   const auto ordered = replay(trace_of(text), streams());
