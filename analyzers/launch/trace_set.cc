@@ -9,6 +9,7 @@
 #include "analyzers/deadlock/wait_text.h"
 #include "analyzers/log_view.h"
 #include "analyzers/match/job_view.h"
+#include "traces/model/group_label.h"
 
 namespace ddx::analyzers {
 namespace {

@@ -377,14 +377,6 @@ bool trouble_in_logs(const Evidence& evidence) {
   });
 }
 
-std::string group_label(const Trace& trace, const Communicator& communicator) {
-  const std::string name(trace.text(communicator.name));
-  std::string description(trace.text(communicator.description));
-  if (description.empty() || description == "undefined" || description == name) return name.empty() ? "?" : name;
-  if (description == "default_pg") return description;
-  return name.empty() ? description : fmt::format("{} ({})", description, name);
-}
-
 std::string describe_call(const Trace& trace, const RankRecord& record, std::uint32_t row) {
   const Signature& signature = trace.signature(trace.program(record).signature(row));
   std::string text(signature.kind == OpKind::unknown ? trace.text(signature.name) : name_of(signature.kind));

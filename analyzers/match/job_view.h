@@ -98,7 +98,6 @@ JobView build_job_view(const Evidence& evidence, const RecordChoice& choice);
 bool trouble_in_logs(const Evidence& evidence);
 
 // Wording shared by the analyzers of collectives.
-std::string group_label(const Trace& trace, const Communicator& communicator);               // GroupView::label
 std::string describe_call(const Trace& trace, const RankRecord& record, std::uint32_t row);  // "all_reduce f32 x 1,000"
 std::string describe_call(const JobView& job, const MemberView& member, std::uint32_t row);
 std::string call_site_text(const JobView& job, const MemberView& member,
