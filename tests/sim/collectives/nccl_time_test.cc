@@ -35,8 +35,10 @@ std::vector<Cluster> clusters() {
     }
   }
   for (const char* fabric : {"roce", "efa1", "efa", "tcpx", "tcpxo", "tcp"}) {
-    all.push_back(parse_cluster(
-        std::string(R"({"preset": "dgx-h100", "nodes": 4, "network": {"fabric": ")") + fabric + "\"}}", ""));
+    all.push_back(
+        parse_cluster(std::string(R"({"preset": "dgx-h100", "nodes": 4, "network": {"rate": "100Gb/s", "fabric": ")") +
+                          fabric + "\"}}",
+                      ""));
   }
   all.push_back(parse_cluster(
       R"({"preset": "dgx-h100", "nodes": 32, "ranks_per_node": 1, "network": {"nics_per_node": 1}})", ""));
