@@ -51,8 +51,9 @@ void number_profiled_calls(Evidence& evidence) {
     const bool numbered = std::any_of(ranks.begin(), ranks.end(), [](const Calls& calls) { return calls.numbered; });
     if (numbered || ranks.size() < 2) continue;
     const std::string name = printable_text(trace.text(trace.communicator(comm).name), 60);
+    const Calls& first = ranks.front();
     const bool alike =
-        std::all_of(ranks.begin(), ranks.end(), [&](const Calls& calls) { return calls.kinds == ranks.front().kinds; });
+        std::all_of(ranks.begin(), ranks.end(), [&first](const Calls& calls) { return calls.kinds == first.kinds; });
     if (!alike) {
       evidence.diagnostics.count(
           "kineto.not_matched", DiagnosticSeverity::data_loss,
