@@ -205,6 +205,18 @@ Finding missing(const RankSet& ranks) {
   return f;
 }
 
+// Files that were given and gave nothing: what is missing may have been in them.
+void cite_empty_files(const Evidence& evidence, Finding& f) {
+  std::vector<bool> used(evidence.inputs.size(), false);
+  for (const RankRecord& record : evidence.trace.ranks) {
+    if (record.input && record.input->value < used.size()) used[record.input->value] = true;
+  }
+  for (std::size_t i = 0; i < used.size() && f.evidence.size() <= kMostTold; ++i) {
+    const Input& input = evidence.inputs[i];
+    if (!used[i] && !input.note.empty()) f.evidence.push_back({input.path, std::nullopt, input.note});
+  }
+}
+
 Finding needed_gap(const Evidence& evidence, const Needs& needs) {
   const RankRecord& record = *needs.first;
   const Trace& trace = evidence.trace;
@@ -224,6 +236,7 @@ Finding needed_gap(const Evidence& evidence, const Needs& needs) {
       one ? "it" : "them", one ? "its" : "their", one ? "" : "s");
   f.evidence.push_back(
       {evidence.path(record.input), std::nullopt, fmt::format("rank {}: {}", record.rank->value, call)});
+  cite_empty_files(evidence, f);
   return f;
 }
 
@@ -247,7 +260,7 @@ std::vector<Finding> find_gaps(const Evidence& evidence) {
   if (const RankSet rest = gaps.without(needs.needed); !rest.empty()) {
     Finding f = missing(rest);
     f.severity = Severity::warning;
-    f.summary = fmt::format("{} {} no record in what was given; no recorded call needs {}", rest.label(8),
+    f.summary = fmt::format("{} {} no record in what was given; no call that is run needs {}", rest.label(8),
                             rest.size() == 1 ? "has" : "have", rest.size() == 1 ? "it" : "them");
     f.explanation = "The others were run without.\n";
     findings.push_back(std::move(f));

@@ -131,11 +131,12 @@ void note_doubts(const sim::Recorded& recorded, const Simulation& simulation, Ev
 
 // The gaps, then what the run came to but for what they explain: that their ranks are not there.
 std::vector<Finding> with_gaps(std::vector<Finding> gaps, std::vector<Finding> findings) {
+  if (gaps.empty()) return findings;
   RankSet absent;
   for (const Finding& gap : gaps) absent.insert(gap.ranks);
   for (Finding& f : findings) {
-    const bool explained = f.severity == Severity::error && !f.ranks.empty() && f.ranks.without(absent).empty();
-    if (!explained) gaps.push_back(std::move(f));
+    const bool names_absent = f.severity == Severity::error && !f.ranks.empty() && f.ranks.without(absent).empty();
+    if (!names_absent && f.code != "evidence-missing" && f.code != "inconclusive") gaps.push_back(std::move(f));
   }
   return gaps;
 }

@@ -422,7 +422,9 @@ Recorded take_recorded(Trace& trace) {
     Program program = Rebuilder(trace, record, first, tally).run();
     ++tally.out.records;
     record.program = ProgramId(trace.programs.size());
-    record.snapshot = record.head_lost = record.tail_lost = false;
+    // A window of a run ends where it was closed; a file that was cut holds less than its rank did.
+    record.tail_lost = record.tail_lost && !record.head_lost;
+    record.snapshot = record.head_lost = false;
     record.whole_program = true;
     trace.programs.push_back(std::move(program));
   }

@@ -37,6 +37,8 @@ std::string why_untimed(const Recorded& recorded);
 // Makes whole programs of all records that are none, and says what it took for granted. Records of whole programs stay
 // as they are.
 //
+// What was cut stays marked so (RankRecord::tail_lost).
+//
 // Recorders' rings that lost their beginnings are cut to where every member of each group still has its calls.
 //
 // Where a record has the times of what it holds (profiles), its program does the same at the same times as long as

@@ -167,7 +167,7 @@ class SimSets : public Sim {
     return ddx(options);
   }
   void expect(const FileSet& set) const {
-    const Answer answer = run(set);
+    const Answer answer = run(set, {"--verbose"});
     EXPECT_EQ(answer.status, set.status) << set.what << '\n' << answer.out << answer.err;
     for (const char* said : set.said) EXPECT_THAT(on_one_line(answer.out + answer.err), HasSubstr(said)) << set.what;
   }
@@ -199,11 +199,14 @@ std::string recorder_dump(int world) {
 }
 
 std::string profile(int rank, int world) {
+  json members = json::array();
+  for (int member = 0; member < world; ++member) members.push_back(member);
   const json args = {{"Collective name", "allreduce"},
                      {"In msg nelems", 8},
                      {"Out msg nelems", 8},
                      {"dtype", "Float"},
                      {"Group size", world},
+                     {"Process Group Ranks", members.dump()},
                      {"Process Group Name", "0"},
                      {"Process Group Description", "default_pg"}};
   return json{{"distributedInfo", {{"backend", "nccl"}, {"rank", rank}, {"world_size", world}}},
@@ -288,7 +291,8 @@ TEST_F(SimSets, RanksThatNoFileHas) {
   // Nobody calls it.
   const Answer apart = run({"apart", {{"a.ops", "world 3\nabsent 1\npg tp = 0,2\n0,2 all_reduce f32 8 tp\n"}}, 0, {}});
   EXPECT_EQ(apart.status, 0) << apart.out;
-  EXPECT_THAT(on_one_line(apart.out), HasSubstr("rank 1 has no record in what was given; no recorded call needs it"));
+  EXPECT_THAT(on_one_line(apart.out),
+              HasSubstr("rank 1 has no record in what was given; no call that is run needs it"));
 }
 
 // Whom the other simulators abort for, or pass over: faults of graphs.
@@ -334,40 +338,49 @@ TEST_F(SimSets, RingsOfSendsThatEndLocally) {
   EXPECT_THAT(held.out, HasSubstr("p2p-cycle"));
   // Where sends are not said to end locally, that they return at once is what saves such a ring.
   const std::string calls =
-      "world 2\n0 send f32 8 to 1 async\n0 recv f32 8 from 1\n1 send f32 8 to 0 async\n1 recv f32 8 from 0\n";
+      "world 2\n0 send f32 8 to 1 async stream=1\n0 recv f32 8 from 1 stream=2\n1 send f32 8 to 0 async stream=1\n1 "
+      "recv f32 8 from 0 stream=2\n";
   EXPECT_THAT(sim(calls).out, HasSubstr("p2p-hazard"));
   EXPECT_EQ(sim(calls + "all record local_sends\n").out.find("p2p-hazard"), std::string::npos);
 }
 
 // As many operations as cannot all be looked at: what fails behind them is told as in a short program.
 TEST_F(Sim, TellsWhatFailsInHugePrograms) {
-  const std::string before = "world 1024\nrepeat 17000\nall all_reduce f32 1024\nend\n";
-  const std::string behind = "repeat 17000\nall all_reduce f32 1024\nend\n";
+  const auto job = [](const std::string& faulty, int steps) {
+    const std::string loop = "repeat " + std::to_string(steps) + "\nall all_reduce f32 1024\nend\n";
+    return "world 1024\n" + loop + faulty + loop;
+  };
   struct Row {
     std::string ops;
     const char* code;
     const char* said;
   };
   const Row rows[] = {
-      {"0-2,4-1023 barrier\n", "missing-ranks",
-       "rank 3 never called barrier (group pg0, seq 17001): ranks 0-2,4-1023 wait"},
-      {"0-2,4-1023 all_gather f32 16\n3 all_gather f32 8\n" + behind, "mismatch-size",
+      {"0-2,4-1023 all_gather f32 16\n3 all_gather f32 8\n", "mismatch-size",
        "rank 3 and ranks 0-2,4-1023 disagree on the size: all_gather f32 x 8 against all_gather f32 x 16 (group pg0, "
        "seq "
        "17001)"},
-      {"3 crash OOM\n" + behind, "dead-rank", "rank 3 ended (crash: OOM) before all_reduce f32 x 1,024 (group pg0)"},
-      {"3 send f32 8 to 4\n" + behind, "p2p-unmatched", "rank 4"},
-      {"3 recv f32 8 from 4\n4 recv f32 8 from 3\n" + behind, "p2p-cycle", "ranks 3,4 wait for each other in a circle"},
+      {"3 crash OOM\n", "dead-rank", "rank 3 ended (crash: OOM) before all_reduce f32 x 1,024 (group pg0)"},
+      {"3 send f32 8 to 4\n", "p2p-unmatched", "rank 4"},
+      {"3 recv f32 8 from 4\n4 recv f32 8 from 3\n", "p2p-cycle", "ranks 3,4 wait for each other in a circle"},
   };
   for (const Row& row : rows) {
-    const json told = report(before + row.ops);
+    const json told = report(job(row.ops, 17'000));
+    const json of_short = report(job(row.ops, 70));
     ASSERT_FALSE(told["findings"].empty()) << row.code;
     const json& finding = told["findings"][0];
     EXPECT_EQ(finding["code"], row.code);
-    EXPECT_EQ(finding["confidence"], "high") << row.code;
     EXPECT_THAT(finding["summary"].get<std::string>(), HasSubstr(row.said)) << row.code;
     EXPECT_EQ(told["findings"].size(), 1U) << told["findings"];
+    for (const char* key : {"code", "confidence", "ranks", "victims"}) {
+      EXPECT_EQ(finding[key], of_short["findings"][0][key]) << row.code << ' ' << key;
+    }
   }
+  const json last = report("world 1024\nrepeat 17000\nall all_reduce f32 1024\nend\n0-2,4-1023 barrier\n");
+  EXPECT_EQ(last["findings"][0]["code"], "missing-ranks");
+  EXPECT_EQ(last["findings"][0]["confidence"], "high");
+  EXPECT_EQ(last["findings"][0]["summary"],
+            "rank 3 never called barrier (group pg0, seq 17001): ranks 0-2,4-1023 wait for it");
 }
 
 constexpr const char* kTraining =
