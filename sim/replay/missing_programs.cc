@@ -8,13 +8,13 @@
 #include <set>
 #include <vector>
 
+#include "base/ids.h"
 #include "base/rank_set.h"
 
 namespace ddx::sim {
 namespace {
 
 constexpr std::size_t kMostGroups = 4;  // told by name
-constexpr std::uint32_t kMaxWorld = 1 << 20;
 
 // Formats that have a file, or rows, for each rank, and do not say who is absent.
 bool by_rank(const Evidence& evidence, const RankRecord& record) {
@@ -45,7 +45,7 @@ RankSet needed(const Evidence& evidence, const RankSet& there) {
   }
   RankSet all(std::move(ranks));
   all.insert(there);
-  if (trace.world_size && *trace.world_size > 0 && *trace.world_size <= kMaxWorld) {
+  if (trace.world_size && *trace.world_size > 0 && *trace.world_size <= kMaxRanks) {
     all.insert(RankId(std::int64_t{*trace.world_size} - 1));
   }
   if (!all.empty() && *(all.end() - 1) >= RankId(0)) all.insert(RankSet::range(RankId(0), *(all.end() - 1)));

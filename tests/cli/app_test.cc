@@ -295,9 +295,9 @@ TEST_F(App, NoOutputTakesAnInputsPlace) {
         std::vector<std::string> arguments = c.arguments;
         arguments.insert(arguments.end(), {option, output});
         const Answer answer = ddx(arguments);
-        EXPECT_EQ(answer.status, 2) << testing::PrintToString(arguments);
-        EXPECT_THAT(answer.err, HasSubstr("is evidence that was given")) << testing::PrintToString(arguments);
-        EXPECT_EQ(content(c.input), before) << testing::PrintToString(arguments);
+        EXPECT_EQ(answer.status, 2) << ::testing::PrintToString(arguments);
+        EXPECT_THAT(answer.err, HasSubstr("is evidence that was given")) << ::testing::PrintToString(arguments);
+        EXPECT_EQ(content(c.input), before) << ::testing::PrintToString(arguments);
       }
     }
     fs::remove(path("soft"));
@@ -318,8 +318,8 @@ TEST_F(App, TwoOutputsAreTwoFiles) {
         std::vector<std::string> arguments = command;
         arguments.insert(arguments.end(), {other, "-o", path("t.json")});
         const Answer answer = ddx(arguments);
-        EXPECT_EQ(answer.status, 2) << testing::PrintToString(arguments);
-        EXPECT_THAT(answer.err, HasSubstr("name one file")) << testing::PrintToString(arguments);
+        EXPECT_EQ(answer.status, 2) << ::testing::PrintToString(arguments);
+        EXPECT_THAT(answer.err, HasSubstr("name one file")) << ::testing::PrintToString(arguments);
         EXPECT_EQ(fs::exists(path("t.json")), there) << "before anything is written";
       }
     }

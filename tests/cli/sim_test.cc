@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -14,6 +15,7 @@
 namespace ddx::cli {
 namespace {
 
+namespace fs = std::filesystem;
 using nlohmann::json;
 using ::testing::HasSubstr;
 
@@ -427,7 +429,7 @@ TEST_F(Sim, SaysWhatCollectivesTake) {
   const Answer told = sim(large, {"--cluster", "dgx-h100", "--verbose"});
   EXPECT_THAT(told.out, HasSubstr("all_reduce on 8 ranks, 1,073,741,824 bytes: NVLS/Simple\n"));
   EXPECT_THAT(told.out, HasSubstr("all_reduce on 8 ranks, 8 bytes: "));
-  EXPECT_THAT(sim(large, {"--cluster", "dgx-h100"}).out, testing::Not(HasSubstr("Collectives take")));
+  EXPECT_THAT(sim(large, {"--cluster", "dgx-h100"}).out, ::testing::Not(HasSubstr("Collectives take")));
 }
 
 TEST_F(Sim, WhoIsSlowMakesOthersWait) {
@@ -533,8 +535,9 @@ TEST_F(Sim, NumbersAreDecimalFiniteAndInRange) {
       arguments.push_back(std::string(c.option) + "=" + c.before + number);
       if (std::string_view(c.option) == "--seed") arguments.emplace_back("--noise=1");
       const Answer answer = ddx(arguments);
-      EXPECT_EQ(answer.status, 2) << testing::PrintToString(arguments);
-      EXPECT_THAT(answer.err, testing::AllOf(HasSubstr(c.option), HasSubstr(c.before + number), HasSubstr("expected")));
+      EXPECT_EQ(answer.status, 2) << ::testing::PrintToString(arguments);
+      EXPECT_THAT(answer.err,
+                  ::testing::AllOf(HasSubstr(c.option), HasSubstr(c.before + number), HasSubstr("expected")));
     }
   }
   EXPECT_EQ(ddx({"sim", job, "--flat", "1GB/s,1us", "--compute-scale", "1.5e0", "--slow", "3=.5"}).status, 0);
@@ -560,7 +563,7 @@ TEST_F(Sim, NothingIsLeftOutInSilence) {
       {"predict", job, "--cluster", "dgx-h100"},
   };
   for (const std::vector<std::string>& arguments : kUseless) {
-    EXPECT_EQ(ddx(arguments).status, 2) << testing::PrintToString(arguments);
+    EXPECT_EQ(ddx(arguments).status, 2) << ::testing::PrintToString(arguments);
   }
 }
 
@@ -574,7 +577,7 @@ TEST_F(Sim, OptionsLeaveThePathBehindThem) {
 }
 
 TEST_F(Sim, HelpIsForWhoAsks) {
-  using testing::Not;
+  using ::testing::Not;
   for (const char* command : {"sim", "predict"}) {
     const std::string help = ddx({command, "--help"}).out;
     EXPECT_THAT(help, Not(HasSubstr("Option Group"))) << command;
@@ -646,9 +649,9 @@ TEST_F(Sim, HalfARecordedJobIsNoFault) {
   const Answer answer = sim(kRecorded);
   EXPECT_EQ(answer.status, 3) << answer.out;
   EXPECT_THAT(on_one_line(answer.out),
-              testing::StartsWith("INCONCLUSIVE the evidence does not suffice to judge: there is no trace of rank 1, "
-                                  "which the other one waits for: --world-size 2 lets recorded ranks stand for it"));
-  EXPECT_THAT(answer.out, testing::Not(testing::AnyOf(HasSubstr("ERROR"), HasSubstr("TORCH_"), HasSubstr("dump"))));
+              ::testing::StartsWith("INCONCLUSIVE the evidence does not suffice to judge: there is no trace of rank 1, "
+                                    "which the other one waits for: --world-size 2 lets recorded ranks stand for it"));
+  EXPECT_THAT(answer.out, ::testing::Not(::testing::AnyOf(HasSubstr("ERROR"), HasSubstr("TORCH_"), HasSubstr("dump"))));
   EXPECT_EQ(sim("world 2\n0 all_reduce i8 4000\nabsent 1\n").status, 1) << "a program is all that there is";
 }
 
@@ -687,9 +690,9 @@ TEST_F(Sim, SaysWhereNothingTiesReplicasTogether) {
   for (const std::string& ops : std::vector<std::string>{
            std::string("world 1\nall compute 1ms\n"),
            std::string("world 4\n0,1 pg tp = 0,1\n2,3 pg tp = 2,3\nall compute 1ms\nall all_reduce f32 8 tp\n")}) {
-    EXPECT_THAT(predicted(ops, "4,1024"), testing::StartsWith("Nothing ties the replicas together")) << ops;
-    EXPECT_THAT(predicted(ops, "4,1024"), testing::Not(HasSubstr("of the ideal"))) << ops;
-    EXPECT_THAT(predicted(ops, "4"), testing::HasSubstr(ops[6] == '1' ? "Nothing ties" : "4 ranks take")) << ops;
+    EXPECT_THAT(predicted(ops, "4,1024"), ::testing::StartsWith("Nothing ties the replicas together")) << ops;
+    EXPECT_THAT(predicted(ops, "4,1024"), ::testing::Not(HasSubstr("of the ideal"))) << ops;
+    EXPECT_THAT(predicted(ops, "4"), ::testing::HasSubstr(ops[6] == '1' ? "Nothing ties" : "4 ranks take")) << ops;
   }
   EXPECT_THAT(predicted("world 1\nall compute 1ms\nall all_reduce f32 8\n", "4,1024"), HasSubstr("of the ideal"));
   EXPECT_THAT(predicted(kTraining, "4,8"), HasSubstr("of the ideal"));
@@ -703,7 +706,7 @@ TEST_F(Sim, ABatchHasASampleForEachReplica) {
   const Answer more = strong("10", "8,1024");
   EXPECT_EQ(more.status, 2);
   EXPECT_THAT(on_one_line(more.err),
-              testing::AllOf(HasSubstr("--batch 10"), HasSubstr("1,024 ranks"), HasSubstr("at most 40")));
+              ::testing::AllOf(HasSubstr("--batch 10"), HasSubstr("1,024 ranks"), HasSubstr("at most 40")));
 }
 
 TEST_F(Sim, ADrawingIsADrawing) {
@@ -719,7 +722,7 @@ TEST_F(Sim, ADrawingIsADrawing) {
   };
   EXPECT_EQ(with({"-o", file("a.svg")}).status, 0);
   EXPECT_EQ(with({"--plot", file("b.svg")}).status, 0);
-  EXPECT_THAT(content("a.svg"), testing::StartsWith("<svg "));
+  EXPECT_THAT(content("a.svg"), ::testing::StartsWith("<svg "));
   EXPECT_EQ(content("a.svg"), content("b.svg"));
   EXPECT_EQ(with({"--format", "svg"}).out, content("b.svg"));
   EXPECT_EQ(with({"--format", "json", "-o", file("c.svg")}).status, 2);
@@ -763,10 +766,11 @@ TEST_F(Sim, RefusesWhatIsNoPrediction) {
   };
   const std::vector<std::string> flat{"--scale", "4,8", "--flat", "1GB/s,1us"};
   EXPECT_THAT(error("world 4\n", flat), HasSubstr("nothing to predict from"));
-  EXPECT_THAT(error("world 4\nall all_reduce f32 ?\n", flat),
-              testing::AllOf(HasSubstr("no time can be given on 4 ranks: all_reduce 1 of rank 0 cannot be priced: its "
-                                       "count or type is not known"),
-                             testing::Not(HasSubstr("run to their end"))));
+  EXPECT_THAT(
+      error("world 4\nall all_reduce f32 ?\n", flat),
+      ::testing::AllOf(HasSubstr("no time can be given on 4 ranks: all_reduce 1 of rank 0 cannot be priced: its "
+                                 "count or type is not known"),
+                       ::testing::Not(HasSubstr("run to their end"))));
   EXPECT_THAT(error("world 4\n0-2 all_reduce f32 8\n", flat), HasSubstr("do not run to their end"));
   EXPECT_THAT(error(kTraining, {"--scale", "4,8"}, 2), HasSubstr("needs a network"));
   EXPECT_THAT(error(kTraining, {"--scale", "4;8", "--flat", "1GB/s,1us"}, 2), HasSubstr("expected numbers of ranks"));

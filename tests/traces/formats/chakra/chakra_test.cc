@@ -225,14 +225,14 @@ std::vector<std::optional<Nanos>> lengths_of(const Evidence& evidence) {
 TEST(Chakra, a_computation_without_a_duration_takes_no_known_time) {
   const std::string work = attribute("num_ops", 13, 1'000'000'000'000);
   const auto none = read(kHead + node(0, 4, work) + node(1, 4, ""));
-  EXPECT_THAT(lengths_of(none), testing::Each(testing::Eq(std::nullopt)));
+  EXPECT_THAT(lengths_of(none), ::testing::Each(::testing::Eq(std::nullopt)));
   EXPECT_EQ(none.diagnostics.count_of("chakra.no_duration"), 2U);
   EXPECT_THAT(ops_of(none), HasSubstr("3 compute ? "));
   // Where others have one, a node without is shorter than the format's microsecond, unless it has work to do.
   const auto some = read(kHead + node(0, 4, work) + node(1, 4, "") + node(2, 4, micros(5)) +
                          node(3, 2, attribute("tensor_size", 9, 64)));
   EXPECT_THAT(lengths_of(some),
-              testing::UnorderedElementsAre(testing::Eq(std::nullopt), 0, 5 * kMicrosecond, testing::Eq(std::nullopt)));
+              ::testing::UnorderedElementsAre(::testing::Eq(std::nullopt), 0, 5 * kMicrosecond, ::testing::Eq(std::nullopt)));
 }
 
 TEST(Chakra, ranks_of_unequal_speed_make_their_calls_in_one_order) {
@@ -249,8 +249,8 @@ TEST(Chakra, ranks_of_unequal_speed_make_their_calls_in_one_order) {
     }
     return counts;
   };
-  EXPECT_THAT(calls(10, 20), testing::ElementsAre(8U, 16U));
-  EXPECT_THAT(calls(20, 10), testing::ElementsAre(8U, 16U));
+  EXPECT_THAT(calls(10, 20), ::testing::ElementsAre(8U, 16U));
+  EXPECT_THAT(calls(20, 10), ::testing::ElementsAre(8U, 16U));
 }
 
 const std::string kData = std::string(DDX_SOURCE_DIR) + "/tests/traces/formats/chakra/data";
