@@ -129,6 +129,11 @@ void note_doubts(const sim::Recorded& recorded, const Simulation& simulation, Ev
   }
 }
 
+bool holds_operations(const Trace& trace) {
+  return std::any_of(trace.ranks.begin(), trace.ranks.end(),
+                     [&trace](const RankRecord& record) { return trace.program(record).size() > 0; });
+}
+
 // The gaps, then what the run came to but for what they explain: that their ranks are not there.
 std::vector<Finding> with_gaps(std::vector<Finding> gaps, std::vector<Finding> findings) {
   if (gaps.empty()) return findings;
@@ -173,7 +178,8 @@ Exit sim(Options options, Console& console) {
     return finish(make_report("sim", evidence, std::move(conflicts)), options.common, console);
   }
   Simulation simulation;
-  const bool timed = !options.sim.cluster.empty() || !options.sim.flat.empty();
+  // Programs of nothing are a finding, not a prediction that cannot be made.
+  const bool timed = (!options.sim.cluster.empty() || !options.sim.flat.empty()) && holds_operations(evidence.trace);
   const std::vector<std::string> basis = timed ? sim::check_basis(evidence.trace) : sim::Assumptions{};
   sim::Recorded recorded = prepare_programs(options.sim, evidence.trace);
   simulation.assumed = std::move(recorded.assumed);
@@ -192,7 +198,9 @@ Exit sim(Options options, Console& console) {
   std::vector<Finding> findings = judge(evidence, run);
   note_doubts(recorded, simulation, evidence);
   const bool half = waits_for_absent(recorded, run, evidence, findings);
-  if (!half) findings = with_gaps(std::move(gaps), std::move(findings));
+  // Nothing was expected of the ranks that were not recorded.
+  for (Finding& gap : gaps) gap.severity = half ? Severity::info : gap.severity;
+  findings = with_gaps(std::move(gaps), std::move(findings));
   if (!half && stalls(run, findings)) findings.insert(findings.begin(), stall(*run.result));
   if (run.result) add_result(simulation, *run.result, costs.get(), evidence.trace);
   Report report = make_report("sim", evidence, std::move(findings));

@@ -117,33 +117,33 @@ TEST_F(SimChakra, NamesWhatOtherSimulatorsPassOver) {
   const std::string whole = kHead + node(0, 4, micros(10)) + call;
   const Row rows[] = {
       {"the last file is missing", without(all(8, call), 7), 3, {"ranks 0-6", "is there no file for rank 7?"}},
-      {"the first", without(all(8, call), 0), 3, {"no file for rank 0, only for ranks 1-7"}},
-      {"one in the middle", without(all(8, call), 3), 3, {"no file for rank 3, only for ranks 0-2,4-7"}},
+      {"the first", without(all(8, call), 0), 1, {"no file for rank 0, only for ranks 1-7"}},
+      {"one in the middle", without(all(8, call), 3), 1, {"no file for rank 3, only for ranks 0-2,4-7"}},
       {"all but one", all(1, call), 3, {"the only file is that of rank 0"}},
       {"one that others send to",
        without(ring(8), 7),
-       3,
+       1,
        {"no file for rank 7, only for ranks 0-6: ranks 0,6 are to send to rank 7 or to receive from it"}},
       {"a member of a group that is listed",
        without(all(4, noted + collective(1, 0, 8, group)), 3),
-       3,
+       1,
        {"no file for rank 3, only for ranks 0-2"}},
       {"a peer that nobody is",
        with(ring(4), 3, send(0, 12, 8)),
-       3,
+       1,
        {"no file for ranks 4-12, only for ranks 0-3: rank 3 is to send to rank 12 or to receive from it"}},
       {"groups that nobody lists",
        with(all(4, collective(1, 0, 8, group)), 3, collective(1, 0, 8, other_group)),
        3,
        {"no file lists the members of groups 17 (used by ranks 0-2), 18 (used by rank 3)"}},
-      {"an empty file", with_bytes(all(8, call), 3, ""), 3, {"the file of rank 3 could not be used", "empty file"}},
+      {"an empty file", with_bytes(all(8, call), 3, ""), 1, {"the file of rank 3 could not be used", "empty file"}},
       {"garbage",
        with_bytes(all(8, call), 7, "garbage\xff\xff"),
-       3,
+       1,
        {"the file of rank 7 could not be used", "expected the metadata of a Chakra execution trace"}},
       {"no node",
        with_bytes(all(8, call), 3, kHead),
-       3,
+       1,
        {"the file of rank 3 could not be used", "expected a node of a Chakra execution trace"}},
       {"a cut file",
        with_bytes(all(8, call), 3, whole.substr(0, whole.size() - 5)),
@@ -217,7 +217,9 @@ TEST_F(SimChakra, TablesOfCallsLackRanksInTheSameWay) {
   const std::string folder = written({});
   std::ofstream(folder + "/calls.csv") << "rank,op,count\n0,all_reduce,8\n1,all_reduce,8\n3,all_reduce,8\n";
   const Answer answer = ddx({"sim", folder});
-  EXPECT_EQ(answer.status, 3) << answer.out;
+  EXPECT_EQ(answer.status, 1) << answer.out;
+  EXPECT_THAT(on_one_line(answer.out),
+              HasSubstr("rank 2 has no record in what was given, and ranks 0,1,3 wait for it"));
   EXPECT_THAT(on_one_line(answer.out), HasSubstr("no row for rank 2, only for ranks 0,1,3"));
 }
 

@@ -231,8 +231,8 @@ TEST(Chakra, a_computation_without_a_duration_takes_no_known_time) {
   // Where others have one, a node without is shorter than the format's microsecond, unless it has work to do.
   const auto some = read(kHead + node(0, 4, work) + node(1, 4, "") + node(2, 4, micros(5)) +
                          node(3, 2, attribute("tensor_size", 9, 64)));
-  EXPECT_THAT(lengths_of(some),
-              ::testing::UnorderedElementsAre(::testing::Eq(std::nullopt), 0, 5 * kMicrosecond, ::testing::Eq(std::nullopt)));
+  EXPECT_THAT(lengths_of(some), ::testing::UnorderedElementsAre(::testing::Eq(std::nullopt), 0, 5 * kMicrosecond,
+                                                                ::testing::Eq(std::nullopt)));
 }
 
 TEST(Chakra, ranks_of_unequal_speed_make_their_calls_in_one_order) {
