@@ -98,10 +98,15 @@ std::optional<Finding> strict_groups(const Evidence& programs, std::uint64_t sna
   return f;
 }
 
-std::optional<Finding> blocking_calls(const Evidence& programs, std::uint64_t snapshot_ops) {
-  sim::ReplayOptions options;
-  options.snapshot_ops = snapshot_ops;
-  options.blocking = true;
+// What programs come to in a model in which they deadlock although they complete in the one that was asked for.
+struct OtherModel {
+  const char* name;
+  const char* because;  // they complete only so
+  const char* where;    // it is the other way round
+};
+
+std::optional<Finding> deadlock_in(const OtherModel& model, const Evidence& programs,
+                                   const sim::ReplayOptions& options) {
   sim::ReplayResult result = sim::replay(programs.trace, options);
   if (result.outcome != Outcome::deadlock) return std::nullopt;
   Evidence rest;
@@ -109,29 +114,46 @@ std::optional<Finding> blocking_calls(const Evidence& programs, std::uint64_t sn
   rest.trace = std::move(result.snapshot);
   for (const Finding& cause : analyzers::analyze(rest)) {
     if (cause.severity != Severity::error || cause.ranks.empty()) continue;
-    Finding f = hazard("blocking calls", cause.ranks);
+    Finding f = hazard(model.name, cause.ranks);
     f.victims = cause.victims;
     f.evidence = cause.evidence;
-    f.summary = fmt::format("it completes only because calls return at once; where each one blocks, {}", cause.summary);
-    f.explanation =
-        "With every call blocking until it is complete (NCCL_LAUNCH_MODE, CUDA_LAUNCH_BLOCKING=1, a "
-        "backend without streams):\n" +
-        cause.explanation;
+    f.summary = fmt::format("it completes only because {}, {}", model.because, cause.summary);
+    f.explanation = fmt::format("{}:\n{}", model.where, cause.explanation);
     f.advice = cause.advice;
     return f;
   }
   return std::nullopt;
 }
 
+constexpr OtherModel kBlocking{
+    "blocking calls", "calls return at once; where each one blocks",
+    "With every call blocking until it is complete (NCCL_LAUNCH_MODE, CUDA_LAUNCH_BLOCKING=1, "
+    "a backend without streams)"};
+constexpr OtherModel kRendezvous{"rendezvous", "sends do not wait for their receives; where they do",
+                                 "With every send waiting for its receive (messages above the eager limit, a library "
+                                 "without buffers for them)"};
+
 }  // namespace
 
-std::vector<Finding> find_hazards(const Evidence& programs, std::uint64_t snapshot_ops) {
+std::vector<Finding> find_hazards(const Evidence& programs, const sim::ReplayOptions& asked) {
+  sim::ReplayOptions options;
+  options.snapshot_ops = asked.snapshot_ops;
+  options.max_ops = asked.max_ops;
+  options.eager_up_to = asked.eager_up_to;
   std::vector<Finding> findings;
-  if (has_groups(programs.trace)) {
-    if (auto finding = strict_groups(programs, snapshot_ops)) findings.push_back(std::move(*finding));
+  const auto add = [&findings](std::optional<Finding> finding) {
+    if (finding) findings.push_back(std::move(*finding));
+  };
+  if (has_groups(programs.trace) && !asked.strict_groups) add(strict_groups(programs, asked.snapshot_ops));
+  if ((has_streams(programs.trace) || asked.stream_ordered) && !asked.blocking) {
+    options.blocking = true;
+    add(deadlock_in(kBlocking, programs, options));
+    options.blocking = false;
   }
-  if (has_streams(programs.trace)) {
-    if (auto finding = blocking_calls(programs, snapshot_ops)) findings.push_back(std::move(*finding));
+  if (asked.eager_up_to) {
+    options.eager_up_to.reset();
+    options.stream_ordered = asked.stream_ordered;
+    add(deadlock_in(kRendezvous, programs, options));
   }
   return findings;
 }

@@ -80,7 +80,7 @@ ProgramRun run_programs(Evidence& evidence, sim::ReplayOptions options) {
     if (too_many_to_judge(evidence.trace)) ranks.clear();
     return run;
   }
-  if (run.result->outcome == Outcome::completes) run.hazards = find_hazards(evidence, kMaxJudgedOps);
+  if (run.result->outcome == Outcome::completes) run.hazards = find_hazards(evidence, options);
   evidence.trace = std::exchange(run.result->snapshot, {});
   if (run.result->window) {
     evidence.diagnostics.count(

@@ -222,14 +222,14 @@ constexpr double kMillion = 1e6;
 constexpr std::uint64_t kMostOps = 120'000'000;  // of all classes of ranks: 3 GB with times
 
 // "3=1.5".
-std::pair<RankId, std::uint32_t> slow_rank(const std::string& text) {
+std::pair<RankId, double> slow_rank(const std::string& text) {
   const auto at = text.find('=');
   const auto rank = formats::parse_unsigned(text.substr(0, at));
   const auto factor = at == std::string::npos ? std::nullopt : parse_decimal(text.substr(at + 1));
   if (!rank || *rank > INT32_MAX || !factor || *factor < 0 || *factor > kMostTimes) {
     throw UsageError(fmt::format("--slow '{}': expected RANK=X, with X a number from 0 to {:g}", text, kMostTimes));
   }
-  return {RankId(static_cast<std::int64_t>(*rank)), static_cast<std::uint32_t>(std::lround(*factor * kMillion))};
+  return {RankId(static_cast<std::int64_t>(*rank)), *factor};
 }
 
 }  // namespace
@@ -250,15 +250,18 @@ sim::ReplayOptions replay_options(const SimOptions& options, const Trace& trace,
         fmt::format("computations would take {:.3g} times as long as recorded; expected at most 4,000 times",
                     options.compute_scale));
   }
-  const auto whole = static_cast<std::uint32_t>(std::lround(options.compute_scale * kMillion));
-  replay.timing.compute_ppm.assign(trace.ranks.size(), whole);
+  const auto factor_of = [](double times) {
+    return static_cast<std::uint64_t>(std::round(times * static_cast<double>(sim::kWholeLength)));
+  };
+  auto& factors = replay.timing.compute_factors;
+  factors.assign(trace.ranks.size(), factor_of(options.compute_scale));
   for (const std::string& text : options.slow) {
-    const auto [rank, ppm] = slow_rank(text);
+    const auto [rank, slower] = slow_rank(text);
     const auto at = std::find_if(trace.ranks.begin(), trace.ranks.end(),
                                  [&, wanted = rank](const RankRecord& record) { return record.rank == wanted; });
     if (at == trace.ranks.end()) throw UsageError(fmt::format("--slow '{}': there is no such rank", text));
-    replay.timing.compute_ppm[static_cast<std::size_t>(at - trace.ranks.begin())] =
-        static_cast<std::uint32_t>(std::min(4e9, static_cast<double>(whole) * ppm / kMillion));
+    factors[static_cast<std::size_t>(at - trace.ranks.begin())] =
+        factor_of(std::min(kMostTimes, options.compute_scale * slower));
   }
   return replay;
 }

@@ -18,7 +18,6 @@
 namespace ddx::sim {
 namespace {
 
-constexpr double kMillion = 1e6;
 constexpr double kMostFactor = 4000;  // of a computation's length
 
 ScalingRow row_of(const ReplayResult& result, std::uint32_t ranks) {
@@ -81,7 +80,8 @@ ScalingRow predict(const Trace& whole, std::uint32_t ranks, const ScalingOptions
   if (options.strong || options.compute_factor != 1) {
     const double part = options.compute_factor * (options.strong ? static_cast<double>(recorded) / ranks : 1);
     if (part > kMostFactor) throw Error(fmt::format("computations would take {:.3g} times as long as recorded", part));
-    replay_options.timing.compute_ppm.assign(ranks, static_cast<std::uint32_t>(std::lround(part * kMillion)));
+    const double factor = std::round(part * static_cast<double>(kWholeLength));
+    replay_options.timing.compute_factors.assign(ranks, static_cast<std::uint64_t>(factor));
   }
   const ReplayResult result = replay(laid, replay_options);
   if (result.outcome == ReplayResult::Outcome::refused) {

@@ -10,8 +10,8 @@ namespace {
 
 // Words of names as PyTorch, Megatron, DeepSpeed and JAX's users write them. A group with a word of the first kind is
 // data parallel whatever else it is: Megatron's "EXPERT_DATA_PARALLEL_GROUP" holds the same experts of all replicas.
-constexpr std::array<std::string_view, 13> kDataWords{
-    "dp", "ddp", "fsdp", "hsdp", "data", "replicate", "replica", "zero", "default", "world", "pg", "edp", "dpcp"};
+constexpr std::array<std::string_view, 12> kDataWords{"dp",      "ddp",  "fsdp",    "hsdp",  "data", "replicate",
+                                                      "replica", "zero", "default", "world", "edp",  "dpcp"};
 constexpr std::array<std::string_view, 15> kModelWords{"tp",       "tensor",   "mp",     "model",     "pp",
                                                        "pipe",     "pipeline", "cp",     "context",   "sp",
                                                        "sequence", "ep",       "expert", "embedding", "stage"};

@@ -122,8 +122,7 @@ bool ReplayEngine::fold_ranks() {
   if (timed()) {
     const CostModel& costs = *options_.timing.costs;
     fold_options.merge = fold_options.merge && !costs.by_steps() && options_.timing.noise_ppm == 0;
-    const auto& ppm = options_.timing.compute_ppm;
-    fold_options.labels.assign(ppm.begin(), ppm.end());
+    fold_options.labels = options_.timing.compute_factors;
     fold_options.comm_label = [&costs](const Communicator& communicator) { return costs.mark(communicator); };
     for (const RankRecord& record : trace_.ranks) {
       const auto resources = costs.resources(*record.rank);

@@ -59,11 +59,11 @@ Picos ReplayEngine::compute_time(std::uint32_t id, std::uint32_t at) const {
   if (!timed()) return 0;
   const Nanos length = signature_of({id, at}).compute_time.value_or(0);
   if (op_of({id, at}).kind != OpKind::compute) return std::max<Picos>(0, from_nanos(length));
-  const auto& ppm = options_.timing.compute_ppm;
-  const std::uint32_t factor = ppm.empty() ? kWhole : ppm[folding_.representative[id]];
+  const auto& factors = options_.timing.compute_factors;
+  const std::uint64_t factor = factors.empty() ? kWholeLength : factors[folding_.representative[id]];
   const auto whole = static_cast<std::uint64_t>(std::max<Picos>(0, from_nanos(length)));
-  if (factor == kWhole && options_.timing.noise_ppm == 0) return static_cast<Picos>(whole);
-  Wide time = (Wide{whole} * factor + kWhole / 2) / kWhole;
+  if (factor == kWholeLength && options_.timing.noise_ppm == 0) return static_cast<Picos>(whole);
+  Wide time = (Wide{whole} * factor + kWholeLength / 2) / kWholeLength;
   if (const std::uint32_t noise = options_.timing.noise_ppm; noise > 0) {
     const std::int64_t drawn = noise_at(options_.timing.seed, record(id).rank->value, at);
     const std::int64_t millionths = std::max<std::int64_t>(0, kWhole + drawn * noise / kWhole);

@@ -67,10 +67,12 @@ class CostModel {
   virtual std::optional<StepWork> steps(RankId, RankId, std::uint64_t) const { return std::nullopt; }
 };
 
+constexpr std::uint64_t kWholeLength = 1'000'000'000'000;
+
 struct Timing {
   const CostModel* costs = nullptr;  // absent: no times; must outlive the replay
-  // By record: a computation takes so many millionths of its length. Empty: all of it.
-  std::vector<std::uint32_t> compute_ppm;
+  // By record: a computation takes so much of its length; kWholeLength: all of it, at most 2^20 times that. Empty: all.
+  std::vector<std::uint64_t> compute_factors;
   // Standard deviation of a computation's length, in millionths of it: each rank's and operation's is drawn by itself
   // from a bell curve of three deviations each way, never below nothing. 0: none; else no rank is like another.
   std::uint32_t noise_ppm = 0;

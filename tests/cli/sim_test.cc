@@ -297,6 +297,34 @@ TEST_F(SimSets, RanksThatNoFileHas) {
               HasSubstr("rank 1 has no record in what was given; no call that is run needs it"));
 }
 
+// A model that was asked for is one of several: what would deadlock in the plainer one is told.
+TEST_F(Sim, WhatCompletesOnlyInTheModelAskedForIsAHazard) {
+  const std::string crossed =
+      "world 2\npg a = 0,1\npg b = 0,1\n0 all_reduce f32 8 a\n0 all_reduce f32 8 b\n1 all_reduce f32 8 b\n1 "
+      "all_reduce f32 8 a\n";
+  EXPECT_EQ(sim(crossed).status, 1);
+  const std::string head_to_head =
+      "world 2\n0 send f32 8 to 1\n0 recv f32 8 from 1\n1 send f32 8 to 0\n1 recv f32 8 from 0\n";
+  EXPECT_EQ(sim(head_to_head).status, 1);
+  struct Row {
+    std::string ops;
+    std::vector<std::string> model;
+    const char* named;
+  };
+  for (const Row& row :
+       {Row{crossed, {"--streams"}, "model blocking calls"}, {head_to_head, {"--eager", "100"}, "model rendezvous"}}) {
+    const json report_of_it = report(row.ops, row.model);
+    ASSERT_EQ(report_of_it["findings"].size(), 1U) << report_of_it;
+    const json& finding = report_of_it["findings"][0];
+    EXPECT_EQ(finding["code"], "p2p-hazard");
+    EXPECT_EQ(finding["severity"], "warning");
+    EXPECT_EQ(finding["ranks"], json({0, 1}));
+    EXPECT_EQ(finding["subjects"][0], row.named);
+  }
+  // Programs that complete in both have none.
+  EXPECT_TRUE(report("world 2\nall all_reduce f32 8\n", {"--streams", "--eager", "100"})["findings"].empty());
+}
+
 // Sends of this format end locally: a ring of them is no hazard. Receives first is a deadlock in any model.
 TEST_F(SimSets, RingsOfSendsThatEndLocally) {
   using namespace ddx::testing::chakra;

@@ -68,13 +68,13 @@ TEST(RecordedPrograms, a_gap_between_kernels_is_idle_and_no_computation) {
 
 TEST(RecordedPrograms, what_stretches_computations_leaves_gaps_as_they_are) {
   ReplayOptions options;
-  options.timing.compute_ppm = {2'000'000};
+  options.timing.compute_factors = {2 * kWholeLength};
   const Played slower = play(kGap, kNone, options);
   EXPECT_EQ(slower.end, 60'000);
   EXPECT_EQ(slower.of(0), shares(40'000, 0, 0, 20'000, 0));
-  options.timing.compute_ppm = {500'000};
+  options.timing.compute_factors = {kWholeLength / 2};
   EXPECT_EQ(play(kGap, kNone, options).of(0), shares(10'000, 0, 0, 20'000, 0));
-  options.timing.compute_ppm.clear();
+  options.timing.compute_factors.clear();
   options.timing.noise_ppm = 300'000;
   const TimeShares noisy = play(kGap, kNone, options).of(0);
   EXPECT_EQ(noisy.idle, from_nanos(20'000));
@@ -258,11 +258,12 @@ TEST(TimeShares, are_what_the_breakdown_says_of_the_predicted_trace) {
     ddx::testing::ProgramOptions program;
     program.seed = seed;
     ReplayOptions options;
-    options.timing.compute_ppm.assign(64, 1'000'000);
+    options.timing.compute_factors.assign(64, kWholeLength);
     ddx::testing::CallLists lists = random_program(program);
     const Trace trace = ddx::testing::trace_of(lists);
-    for (std::size_t i = 0; i < options.timing.compute_ppm.size(); i += 3) options.timing.compute_ppm[i] = 1'700'000;
-    options.timing.compute_ppm.resize(trace.ranks.size());
+    for (std::size_t i = 0; i < options.timing.compute_factors.size(); i += 3)
+      options.timing.compute_factors[i] = kWholeLength * 17 / 10;
+    options.timing.compute_factors.resize(trace.ranks.size());
     const ReplayResult result = timed(trace, kSlow, options);
     const Nanos end = to_nanos(*std::max_element(result.rank_end.begin(), result.rank_end.end()));
     Evidence evidence;

@@ -150,7 +150,7 @@ TEST(ReplayTimes, everybody_sends_to_everybody) {
 
 TEST(ReplayTimes, computations_scale_by_rank) {
   ReplayOptions options;
-  options.timing.compute_ppm = {1'000'000, 2'500'000};
+  options.timing.compute_factors = {kWholeLength, kWholeLength * 5 / 2};
   EXPECT_EQ(on_slow("world 2\nall compute 4us\n", options).ends, (std::vector<Nanos>{4'000, 10'000}));
 }
 
@@ -224,8 +224,7 @@ TEST(ReplayTimes, do_not_depend_on_the_order_of_visits_or_on_folding) {
     options.stream_ordered = seed % 2 == 0;
     options.max_ahead = seed % 3 == 0 ? 2 : 1024;
     for (std::size_t i = 0; i < trace.ranks.size(); ++i) {
-      options.timing.compute_ppm.push_back(seed % 4 == 0 ? 1'000'000 + static_cast<std::uint32_t>(i % 3) * 100'000
-                                                         : 1'000'000);
+      options.timing.compute_factors.push_back(seed % 4 == 0 ? kWholeLength + i % 3 * kWholeLength / 10 : kWholeLength);
     }
     const Timed in_order = timed(trace, "", kSlow, options);
     ASSERT_EQ(in_order.result.outcome, ReplayResult::Outcome::completes) << "seed " << seed << in_order.result.reason;
