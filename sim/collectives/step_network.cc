@@ -517,7 +517,7 @@ bool StepNetwork::State::may_go_alone() const {
 
 void StepNetwork::State::go_alone() {
   const auto found = std::find_if(calls_.begin(), calls_.end(), [](const Call& each) { return each.agents_left > 0; });
-  Lone& lone = lone_.emplace();
+  Lone& lone = lone_.emplace(Lone{});
   lone.call = static_cast<CallId>(found - calls_.begin());
   const std::vector<Picos>& after = known_.at(*found->alike);
   for (std::uint32_t member = 0; member < after.size(); ++member) {

@@ -20,9 +20,9 @@ namespace {
 // Kinds of resource of a rank: its way to the node's switch and back, its NIC, its leaf's uplinks.
 using Resource = std::uint16_t;
 constexpr Resource kLocalOut = 0;
-constexpr Resource kLocalIn = 1;
+[[maybe_unused]] constexpr Resource kLocalIn = 1;
 constexpr Resource kNicOut = 2;
-constexpr Resource kNicIn = 3;
+[[maybe_unused]] constexpr Resource kNicIn = 3;
 constexpr Resource kLeafUp = 4;
 
 constexpr double kMostBusy = 1e30;  // bytes: more than any link carries
