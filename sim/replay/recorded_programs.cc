@@ -151,7 +151,7 @@ void Rebuilder::keep_row(std::uint32_t row, std::optional<std::uint32_t> group) 
   if (is_call(signature.kind)) ++tally_.out.calls;
   if (const auto what = not_told(kept.op)) as_delay(kept.op, *what);
   latest_of_row_[row] = static_cast<std::uint32_t>(ops_.size());
-  ops_.push_back(std::move(kept));
+  ops_.push_back(kept);
 }
 
 // What the rank did of what the replay can use, its loops run out.

@@ -64,8 +64,8 @@ std::int64_t noise_at(std::uint64_t seed, std::int32_t rank, std::uint32_t op) {
 ResourceUse use_of(std::uint16_t kind, double bytes, Picos time, double bytes_per_second) {
   if (time <= 0 || bytes <= 0 || bytes_per_second <= 0) return {kind, 0};
   const double part = bytes / bytes_per_second / (static_cast<double>(time) / static_cast<double>(kPicosPerSecond));
-  const double most = static_cast<double>(kMostOfResource / kWholeResource);
-  const double parts = std::round(std::min(part, most) * static_cast<double>(kWholeResource));
+  const double parts =
+      std::min(std::round(part * static_cast<double>(kWholeResource)), static_cast<double>(kMostOfResource));
   return {kind, std::max<std::uint64_t>(1, static_cast<std::uint64_t>(parts))};
 }
 

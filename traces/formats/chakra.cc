@@ -51,12 +51,13 @@ class Lanes {
     Lane lane;
     if (node.type == ChakraType::kMetadata) return lane;
     if (node.type == ChakraType::kCollective && is_call(node)) {
-      lane.number = numbered({kGroup, 0, node.group});
+      lane.number = numbered({Kind::group, 0, node.group});
     } else if (is_call(node)) {
-      lane.number = numbered({node.type == ChakraType::kSend ? kTo : kFrom, peer_of(node).value_or(-1), {}});
+      lane.number = numbered({node.type == ChakraType::kSend ? Kind::to : Kind::from, peer_of(node).value_or(-1), {}});
     } else {
       const bool on_cpu = node.on_cpu.value_or(false);
-      lane.number = numbered({on_cpu ? kThread : kStream, (on_cpu ? node.thread : node.stream).value_or(-1), {}});
+      lane.number =
+          numbered({on_cpu ? Kind::thread : Kind::stream, (on_cpu ? node.thread : node.stream).value_or(-1), {}});
       lane.computes = true;
       lane.length = node.duration_micros;
     }
@@ -64,7 +65,7 @@ class Lanes {
   }
 
  private:
-  enum Kind : std::uint8_t { kThread, kStream, kTo, kFrom, kGroup };
+  enum class Kind : std::uint8_t { thread, stream, to, from, group };
   using Key = std::tuple<Kind, std::int64_t, std::string_view>;
   std::uint32_t numbered(const Key& key) {
     return numbers_.try_emplace(key, static_cast<std::uint32_t>(numbers_.size())).first->second;
