@@ -110,7 +110,7 @@ void memory_of_replay(benchmark::State& state) {
   sim::ReplayOptions options;
   options.max_ops = 120'000'000;
   options.fold = false;
-  options.keep_ops = 0;
+  options.snapshot_ops = 0;
   options.timing.costs = flat.get();
   for (auto _ : state) {
     const std::uint64_t before = resident_bytes();
