@@ -142,10 +142,7 @@ std::optional<Price> ClusterCosts::price_of(const std::vector<RankId>& members, 
     apart.domain_nodes = 1;
     return nccl_price(apart, placement, work);
   }
-  const Algorithm* algorithm = algorithm_;
-  if (algorithm == nullptr || !algorithm->runs(work.kind, flat_members(placement.ranks))) {
-    algorithm = choose_algorithm(work, placement.ranks, cluster_.library);
-  }
+  const Algorithm* algorithm = algorithm_for(work, placement.ranks, cluster_.library, algorithm_);
   if (algorithm == nullptr) return std::nullopt;
   const bool alone = placement.most_per_node == 1 && placement.leaves == 1;
   if (!over_network || alone) return flat_price(work, placement.ranks, link, *algorithm);
@@ -222,9 +219,7 @@ std::vector<ResourceUse> ClusterCosts::uses_of(const std::vector<RankId>& member
 
 std::optional<Cost> ClusterCosts::collective(const Communicator& communicator, const Work& work) const {
   if (!fits(communicator.members)) return std::nullopt;
-  Work priced = work;
-  // Making groups is a meeting of all, no more.
-  if (work.kind == OpKind::new_group || work.kind == OpKind::split_group) priced.kind = OpKind::barrier;
+  const Work priced = priced_as(work);
   const Placement placement = place(cluster_, communicator.members);
   if (placement.ranks == 1) return Cost{};
   const auto price = price_of(communicator.members, placement, priced);

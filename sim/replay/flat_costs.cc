@@ -29,14 +29,8 @@ class FlatCosts final : public CostModel {
   std::optional<Cost> collective(const Communicator& communicator, const Work& work) const override {
     const std::uint32_t ranks = communicator.size();
     if (ranks == 0) return std::nullopt;
-    Work priced = work;
-    // Making groups is a meeting of all, no more.
-    if (work.kind == OpKind::new_group || work.kind == OpKind::split_group) priced.kind = OpKind::barrier;
-    const Members members = flat_members(ranks);
-    const Algorithm* algorithm = options_.algorithm;
-    if (algorithm == nullptr || !algorithm->runs(priced.kind, members)) {
-      algorithm = choose_algorithm(priced, ranks, options_.library);
-    }
+    const Work priced = priced_as(work);
+    const Algorithm* algorithm = algorithm_for(priced, ranks, options_.library, options_.algorithm);
     if (algorithm == nullptr) return std::nullopt;
     const Price price = flat_price(priced, ranks, options_.port, *algorithm);
     if (is_rooted(priced.kind)) return rooted(priced, ranks, price);
@@ -79,6 +73,17 @@ class FlatCosts final : public CostModel {
 };
 
 }  // namespace
+
+Work priced_as(const Work& work) {
+  Work priced = work;
+  if (work.kind == OpKind::new_group || work.kind == OpKind::split_group) priced.kind = OpKind::barrier;
+  return priced;
+}
+
+const Algorithm* algorithm_for(const Work& work, std::uint32_t ranks, Library library, const Algorithm* forced) {
+  if (forced != nullptr && forced->runs(work.kind, flat_members(ranks))) return forced;
+  return choose_algorithm(work, ranks, library);
+}
 
 std::unique_ptr<CostModel> flat_costs(const FlatOptions& options) { return std::make_unique<FlatCosts>(options); }
 

@@ -19,4 +19,10 @@ struct FlatOptions {
 
 std::unique_ptr<CostModel> flat_costs(const FlatOptions& options);
 
+// The work that a call is priced as: making groups is a meeting of all, no more.
+Work priced_as(const Work& work);
+
+// `forced` where it can carry the work out among so many ranks, else the library's own choice; nullptr: it has none.
+const Algorithm* algorithm_for(const Work& work, std::uint32_t ranks, Library library, const Algorithm* forced);
+
 }  // namespace ddx::sim

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "sim/replay/cluster_costs.h"
+#include "sim/replay/flat_costs.h"
 
 namespace ddx::sim {
 namespace {
@@ -45,12 +46,8 @@ class StepCosts final : public CostModel {
 };
 
 std::optional<StepWork> StepCosts::steps_of(const std::vector<RankId>& members, const Work& work) const {
-  StepWork made{algorithm_, work, {}};
-  if (work.kind == OpKind::new_group || work.kind == OpKind::split_group) made.work.kind = OpKind::barrier;
-  const auto ranks = static_cast<std::uint32_t>(members.size());
-  if (algorithm_ == nullptr || !algorithm_->runs(made.work.kind, flat_members(ranks))) {
-    made.algorithm = choose_algorithm(made.work, ranks, cluster_.library);
-  }
+  StepWork made{nullptr, priced_as(work), {}};
+  made.algorithm = algorithm_for(made.work, static_cast<std::uint32_t>(members.size()), cluster_.library, algorithm_);
   if (made.algorithm == nullptr) return std::nullopt;
   for (const RankId member : members) {
     if (member.value < 0 || (!cluster_.flat && static_cast<std::uint64_t>(member.value) >= cluster_.ranks()))

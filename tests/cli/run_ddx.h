@@ -22,4 +22,14 @@ inline Answer ddx(const std::vector<std::string>& arguments) {
   return {static_cast<int>(status), out.str(), err.str()};
 }
 
+// Output that was broken into lines and indented, to look for sentences in it.
+inline std::string on_one_line(const std::string& text) {
+  std::string out;
+  for (const char c : text) {
+    if (c != '\n' && !(c == ' ' && out.ends_with(' '))) out += c;
+    if (c == '\n' && !out.ends_with(' ')) out += ' ';
+  }
+  return out;
+}
+
 }  // namespace ddx::cli

@@ -10,11 +10,11 @@
 
 #include "tests/cli/run_ddx.h"
 #include "tests/support/chakra_bytes.h"
+#include "tests/support/scratch_folder.h"
 
 namespace ddx::cli {
 namespace {
 
-namespace fs = std::filesystem;
 using namespace ddx::testing::chakra;
 using nlohmann::json;
 using ::testing::HasSubstr;
@@ -24,23 +24,11 @@ using Set = std::map<int, std::string>;  // by rank: its file
 
 class SimChakra : public ::testing::Test {
  protected:
-  SimChakra() {
-    std::string name = (fs::temp_directory_path() / "ddx_sim_chakra_XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("no scratch folder");
-    folder_ = name;
-  }
-  ~SimChakra() override {
-    std::error_code ignored;
-    fs::remove_all(folder_, ignored);
-  }
   std::string written(const Set& set) const {
-    const fs::path folder = folder_ / "set";
-    fs::remove_all(folder);
-    fs::create_directory(folder);
-    for (const auto& [rank, text] : set) {
-      std::ofstream(folder / ("job." + std::to_string(rank) + ".et"), std::ios::binary) << text;
-    }
-    return folder.string();
+    std::filesystem::remove_all(folder_.path("set"));
+    std::filesystem::create_directory(folder_.path("set"));
+    for (const auto& [rank, text] : set) folder_.write("set/job." + std::to_string(rank) + ".et", text);
+    return folder_.path("set");
   }
   Answer sim(const Set& set, std::vector<std::string> options = {}) const {
     options.insert(options.begin(), {"sim", written(set), "--flat", "1GB/s,1us", "--algorithm", "ring"});
@@ -51,17 +39,8 @@ class SimChakra : public ::testing::Test {
   }
 
  private:
-  fs::path folder_;
+  const ddx::testing::ScratchFolder folder_;
 };
-
-std::string on_one_line(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    if (c != '\n' && !(c == ' ' && out.ends_with(' '))) out += c;
-    if (c == '\n' && !out.ends_with(' ')) out += ' ';
-  }
-  return out;
-}
 
 Set all(int ranks, const std::string& nodes) {
   Set set;

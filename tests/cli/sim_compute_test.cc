@@ -2,33 +2,20 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "tests/cli/run_ddx.h"
+#include "tests/support/scratch_folder.h"
 
 namespace ddx::cli {
 namespace {
 
 using nlohmann::json;
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
-class RecordedOn : public testing::Test {
+class RecordedOn : public ::testing::Test {
  protected:
-  RecordedOn() {
-    std::string name = (std::filesystem::temp_directory_path() / "ddx_compute_XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("no scratch folder");
-    folder_ = name;
-  }
-  ~RecordedOn() override {
-    std::error_code ignored;
-    std::filesystem::remove_all(folder_, ignored);
-  }
-  std::string write(const std::string& name, const std::string& text) const {
-    std::ofstream(folder_ / name) << text;
-    return (folder_ / name).string();
-  }
+  std::string write(const std::string& name, const std::string& text) const { return folder_.write(name, text); }
   // One rank that computes for 100 ms.
   Answer sim(std::vector<std::string> options, const std::string& record = "") const {
     options.insert(options.begin(), {"sim", write("job.ops", "world 1\n" + record + "0 compute 100ms\n")});
@@ -40,7 +27,7 @@ class RecordedOn : public testing::Test {
   }
 
  private:
-  std::filesystem::path folder_;
+  const ddx::testing::ScratchFolder folder_;
 };
 
 // A100 to H100: 312 / 989 of the time by bf16, 2.0 / 3.35 by memory, which is longer.

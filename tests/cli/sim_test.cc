@@ -38,15 +38,6 @@ class Sim : public ::testing::Test {
   const ddx::testing::ScratchFolder folder_;
 };
 
-std::string on_one_line(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    if (c != '\n' && !(c == ' ' && out.ends_with(' '))) out += c;
-    if (c == '\n' && !out.ends_with(' ')) out += ' ';
-  }
-  return out;
-}
-
 std::string ring_of(const char* first, const char* second) {
   std::string text = "world 8\n";
   for (int r = 0; r < 8; ++r) {
