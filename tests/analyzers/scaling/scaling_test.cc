@@ -226,16 +226,18 @@ TEST(ScalingTable, marks_in_numbers_follow_from_all_of_them) {
   EXPECT_THAT(rates("gpus;samples_per_s\n8;1e3\n16;2_000\n"), ElementsAre(1000, 2000));
 }
 
-TEST(ScalingTable, contradictions_name_both_cells) {
+// Why a table is none.
+std::string error(const std::string& text) {
   Diagnostics diagnostics;
-  const auto error = [&](const std::string& text) -> std::string {
-    try {
-      formats::read_scaling_table("runs.csv", text, diagnostics);
-    } catch (const Error& e) {
-      return e.what();
-    }
-    return "read";
-  };
+  try {
+    formats::read_scaling_table("runs.csv", text, diagnostics);
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "read";
+}
+
+TEST(ScalingTable, contradictions_name_both_cells) {
   const std::string two = error("gpus;samples_per_s\n8;1000,5\n16;1900.25\n");
   EXPECT_THAT(two,
               testing::AllOf(HasSubstr("runs.csv"), HasSubstr("1000,5"), HasSubstr("1900.25"), HasSubstr("line 3")));
@@ -307,15 +309,6 @@ TEST(ScalingTable, rows_that_cannot_be_read_are_counted) {
 }
 
 TEST(ScalingTable, what_is_no_table_says_what_is_missing) {
-  Diagnostics diagnostics;
-  const auto error = [&](const std::string& text) -> std::string {
-    try {
-      formats::read_scaling_table("runs.csv", text, diagnostics);
-    } catch (const Error& e) {
-      return e.what();
-    }
-    return "read";
-  };
   EXPECT_THAT(error("samples_per_s\n100\n"), HasSubstr("expected a column of sizes"));
   EXPECT_THAT(error("gpus,colour\n8,red\n"), HasSubstr("expected a column of values"));
   EXPECT_THAT(error("gpus,samples_per_s\n"), HasSubstr("no row"));
