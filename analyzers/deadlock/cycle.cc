@@ -81,7 +81,7 @@ class CycleJudge {
     const MemberView* member = job_.groups[wait.group].member_of(rank);
     if (!member || !member->record) return false;
     if (!wait.p2p) return member->call_at(wait.seq) != nullptr;
-    if (!wait.partner_sends) return true;  // both sides are posted, only behind something else
+    if (!wait.partner_sends || wait.partner_queued) return true;  // both sides are posted, only behind something else
     const OpKind wanted = *wait.partner_sends ? OpKind::send : OpKind::recv;
     const auto waiter_position = static_cast<std::int32_t>(job_.groups[wait.group].members[wait.member].position);
     for (std::size_t i = member->p2p_issued; i < member->p2p.size(); ++i) {
@@ -497,6 +497,14 @@ class CycleJudge {
         "A send that is posted singly ends only when its receive is posted: each of these waits for a call that its "
         "partner would make next. Posted together in one group (batch_isend_irecv, ncclGroupStart) they would "
         "complete.\n";
+    const bool queued = std::any_of(instances_.begin(), instances_.end(),
+                                    [&](std::uint32_t i) { return graph_.instances[i].partner_queued; });
+    if (queued) {
+      f.explanation +=
+          "That a call returns at once (isend) does not help where the next one runs on the same stream: it begins "
+          "when "
+          "the one before it is over.\n";
+    }
     f.advice =
         "Alternate the order by parity (even ranks send first, odd ranks receive first) or post each rank's sends and "
         "receives in one batch.";
@@ -597,13 +605,18 @@ class CycleJudge {
     return fmt::format("{} ({})", describe_call(job_, group.members[wait.member], wait.row), place);
   }
 
+  // Why the partner's call is not there although it was made.
+  static std::string behind_what(const Instance& wait) {
+    return wait.partner_queued ? fmt::format(" ({} enqueued, not begun)", wanted_in(wait)) : "";
+  }
+
   void add_circle(Finding& f, std::uint32_t start) const {
     const auto steps = shortest_cycle(graph_, set_, start);
     f.explanation += "The circle:\n";
     for (std::size_t i = 0; i < steps.size() && i < 12; ++i) {
       const Instance& instance = graph_.instances[steps[i].instance];
       const RankSet awaited{graph_.ranks[steps[(i + 1) % steps.size()].rank]};
-      f.explanation += "  " + step_text(job_, graph_, instance, awaited) + "\n";
+      f.explanation += "  " + step_text(job_, graph_, instance, awaited) + behind_what(instance) + "\n";
       const GroupView& group = job_.groups[instance.group];
       EvidenceLine line = call_evidence(job_, group, group.members[instance.member], instance.row);
       const bool told = std::any_of(f.evidence.begin(), f.evidence.end(), [&line](const EvidenceLine& other) {

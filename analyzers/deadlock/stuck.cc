@@ -252,17 +252,21 @@ std::optional<Finding> stuck_finding(const JobView& job, const WaitGraph& graph)
   f.code = "stuck-in-collective";
   f.confidence = Confidence::medium;
   f.victims = ranks_of(graph, wait.waiters);
-  f.subjects = {"group " + group.label, fmt::format("seq {}", wait.seq)};
-  f.summary = fmt::format("all members entered {} (group {}, seq {}) and agree on it, but it does not end",
-                          describe_call(job, group.members[wait.member], wait.row), group.label, wait.seq);
+  f.subjects = {"group " + group.label};
+  std::string call = fmt::format("{} (group {}", describe_call(job, group.members[wait.member], wait.row), group.label);
+  if (!wait.p2p) {
+    f.subjects.push_back(fmt::format("seq {}", wait.seq));
+    call += fmt::format(", seq {}", wait.seq);
+  }
+  call += ")";
+  f.summary = fmt::format("{} {} and agree on it, but it does not end",
+                          wait.p2p ? "both sides have posted" : "all members entered", call);
   f.explanation =
       "Nobody is missing and no size, type or order differs, so no rank's program is at fault. What is left is below: "
       "a device, a link, the library. (If the job was still making progress when this was taken, this is what "
       "a healthy run looks like.)\n";
   f.evidence.push_back(call_evidence(job, group, group.members[wait.member], wait.row));
   f.advice = advice_for(group.members[wait.member]);
-  const std::string call = fmt::format("{} (group {}, seq {})",
-                                       describe_call(job, group.members[wait.member], wait.row), group.label, wait.seq);
   if (pairs_unknown(job, wait)) say_pairs_unknown(f, call);
   if (root_unknown(job, wait)) say_root_unknown(f, call);
   if (!done.empty())

@@ -11,6 +11,7 @@
 #include "analyzers/deadlock/wait_text.h"
 #include "analyzers/match/alignment.h"
 #include "analyzers/match/host_stack.h"
+#include "analyzers/match/standstill.h"
 
 namespace ddx::analyzers {
 namespace {
@@ -398,6 +399,21 @@ void add_circles(const JobView& job, const CallKeys& keys, const WaitGraph& grap
   }
 }
 
+// Circles of programs that came to rest: there nothing is left to guess.
+void add_held_circles(const JobView& job, const CallKeys& keys, const Standstill& standstill,
+                      std::vector<Finding>& findings) {
+  for (const HeldCircle& circle : held_circles(job, standstill)) {
+    findings.push_back(cycle_finding(job, keys, circle.graph, circle.ranks));
+  }
+}
+
+// Who waits for a cause behind calls that hold its stream.
+void add_held_up(const JobView& job, const Standstill& standstill, std::vector<Finding>& findings) {
+  for (Finding& f : findings) {
+    if (f.severity == Severity::error && !f.ranks.empty()) f.victims.insert(held_up_by(job, standstill, f.ranks));
+  }
+}
+
 // Circles that close only where hosts wait for calls that they had gone on from. With a silent rank at the end of
 // another chain that rank explains as much; so these are told only where nothing else is.
 void add_likely_circles(const JobView& job, const CallKeys& keys, const WaitGraph& graph,
@@ -538,12 +554,18 @@ WaitJudgement judge_waits(const JobView& job, const CallKeys& keys, const std::v
   judgement.waiting = RankSet(std::move(waiting));
   if (judgement.waiting.empty()) return judgement;
   // A circle through a rank whose list is already known to be wrong is that fault's consequence.
-  if (broken.empty()) add_circles(job, keys, graph, judgement.findings);
+  const std::optional<Standstill> standstill = standstill_of(job);
+  if (broken.empty() && standstill) {
+    add_held_circles(job, keys, *standstill, judgement.findings);
+  } else if (broken.empty()) {
+    add_circles(job, keys, graph, judgement.findings);
+  }
   const std::vector<RankStack> stacks = last_host_stacks(*job.evidence);
   for (const ChainEnd& end : chain_ends(job, graph)) {
     Finding finding = ChainEndJudge(job, keys, graph, stacks, end).judge();
     if (finding.ranks.common(broken_by).empty()) judgement.findings.push_back(std::move(finding));
   }
+  if (standstill) add_held_up(job, *standstill, judgement.findings);
   if (!judgement.findings.empty() || !broken.empty()) return judgement;
   add_likely_circles(job, keys, graph, judgement.findings);
   if (judgement.findings.empty()) add_skipped(job, graph, judgement.findings);

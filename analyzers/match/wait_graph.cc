@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "analyzers/match/channels.h"
+#include "analyzers/match/components.h"
 #include "base/check.h"
 
 namespace ddx::analyzers {
@@ -218,85 +219,31 @@ void mark_passed(const JobView& job, WaitGraph& graph) {
   }
 }
 
-// Tarjan's algorithm over ranks [0, R) and instances [R, R + I), without recursion. `removed` is left out.
-class Components {
- public:
-  Components(const WaitGraph& graph, std::optional<std::uint32_t> removed) : graph_(graph), removed_(removed) {
-    const std::size_t nodes = graph.ranks.size() + graph.instances.size();
-    index_.assign(nodes, kUnvisited);
-    low_.assign(nodes, 0);
-    on_stack_.assign(nodes, false);
-  }
+bool waits_for_itself(const WaitGraph& graph, std::uint32_t rank) {
+  return std::any_of(graph.waits_in[rank].begin(), graph.waits_in[rank].end(), [&](std::uint32_t id) {
+    const auto& missing = graph.instances[id].missing;
+    return std::binary_search(missing.begin(), missing.end(), rank);
+  });
+}
 
-  void visit_from(std::uint32_t root) {
-    if (index_[root] != kUnvisited || root == removed_) return;
-    std::vector<std::pair<std::uint32_t, std::size_t>> path{{root, 0}};
-    open(root);
-    while (!path.empty()) {
-      auto& [node, edge] = path.back();
-      const std::vector<std::uint32_t>& next = edges(node);
-      if (edge < next.size()) {
-        const std::uint32_t to = target(node, next[edge++]);
-        if (to == removed_) continue;
-        if (index_[to] == kUnvisited) {
-          open(to);
-          path.emplace_back(to, 0);
-        } else if (on_stack_[to]) {
-          low_[node] = std::min(low_[node], index_[to]);
-        }
-        continue;
-      }
-      const std::uint32_t done = node;
-      path.pop_back();
-      if (!path.empty()) low_[path.back().first] = std::min(low_[path.back().first], low_[done]);
-      if (low_[done] == index_[done]) close(done);
-    }
+// Ranks of each set in which all wait for each other, `removed` left out.
+std::vector<std::vector<std::uint32_t>> circles_without(const WaitGraph& graph, std::optional<std::uint32_t> removed) {
+  // Nodes are ranks [0, R) and instances [R, R + I).
+  const auto ranks = static_cast<std::uint32_t>(graph.ranks.size());
+  const auto next = [&](std::uint32_t node, std::size_t edge) -> std::optional<std::uint32_t> {
+    const bool is_rank = node < ranks;
+    const auto& edges = is_rank ? graph.waits_in[node] : graph.instances[node - ranks].missing;
+    if (edge >= edges.size()) return std::nullopt;
+    return is_rank ? edges[edge] + ranks : edges[edge];
+  };
+  std::vector<std::vector<std::uint32_t>> found;
+  for (std::vector<std::uint32_t>& nodes : components(ranks + graph.instances.size(), next, removed)) {
+    std::erase_if(nodes, [ranks](std::uint32_t node) { return node >= ranks; });
+    if (nodes.empty() || (nodes.size() == 1 && !waits_for_itself(graph, nodes.front()))) continue;
+    found.push_back(std::move(nodes));
   }
-
-  std::vector<std::vector<std::uint32_t>> found;  // ranks of each component with a circle in it
-
- private:
-  static constexpr std::uint32_t kUnvisited = 0xffffffff;
-
-  bool waits_for_itself(std::uint32_t rank) const {
-    return std::any_of(graph_.waits_in[rank].begin(), graph_.waits_in[rank].end(), [&](std::uint32_t id) {
-      const auto& missing = graph_.instances[id].missing;
-      return std::binary_search(missing.begin(), missing.end(), rank);
-    });
-  }
-
-  bool is_rank(std::uint32_t node) const { return node < graph_.ranks.size(); }
-  const std::vector<std::uint32_t>& edges(std::uint32_t node) const {
-    return is_rank(node) ? graph_.waits_in[node] : graph_.instances[node - graph_.ranks.size()].missing;
-  }
-  std::uint32_t target(std::uint32_t from, std::uint32_t id) const {
-    return is_rank(from) ? id + static_cast<std::uint32_t>(graph_.ranks.size()) : id;
-  }
-  void open(std::uint32_t node) {
-    index_[node] = low_[node] = counter_++;
-    stack_.push_back(node);
-    on_stack_[node] = true;
-  }
-  void close(std::uint32_t root) {
-    std::vector<std::uint32_t> ranks;
-    while (true) {
-      const std::uint32_t node = stack_.back();
-      stack_.pop_back();
-      on_stack_[node] = false;
-      if (is_rank(node)) ranks.push_back(node);
-      if (node == root) break;
-    }
-    if (ranks.empty() || (ranks.size() == 1 && !waits_for_itself(ranks.front()))) return;
-    std::sort(ranks.begin(), ranks.end());
-    found.push_back(std::move(ranks));
-  }
-
-  const WaitGraph& graph_;
-  std::optional<std::uint32_t> removed_;
-  std::vector<std::uint32_t> index_, low_, stack_;
-  std::vector<bool> on_stack_;
-  std::uint32_t counter_ = 0;
-};
+  return found;
+}
 
 // The first thing in a rank's order of issue that is not complete.
 struct Head {
@@ -362,22 +309,98 @@ void add_collective_heads(const JobView& job, const Heads& heads, WaitGraph& gra
   }
 }
 
-void add_p2p_head(const JobView& job, const Heads& heads, std::uint32_t rank, WaitGraph& graph) {
-  const Head& head = *heads[rank];
-  const GroupView& group = job.groups[head.group];
-  const MemberView& own = group.members[head.member];
-  Instance instance;
-  instance.group = head.group;
-  instance.p2p = true;
-  instance.member = head.member;
-  instance.row = head.row;
-  instance.waiters = {rank};
-  const auto peer = job.trace->peer(*own.record, job.trace->signature(own.program->signature(head.row)));
-  const MemberView* partner = peer && *peer >= 0 ? group.member_at(static_cast<std::uint32_t>(*peer)) : nullptr;
-  if (partner && partner->record && partner->rank != own.rank) {
+// Whether a device that is at `at` has to be done with that before `row` begins.
+bool begins_after(const JobView& job, const MemberView& member, std::uint32_t at, std::uint32_t row) {
+  const Program& program = *member.program;
+  const auto batch = program.group(at);
+  if (row <= at || (batch && batch == program.group(row))) return false;
+  // Where starts are recorded, a call that has not started stands behind what has.
+  const bool stands = member.record->timing.value_or(false) && program.state(row) == OpState::scheduled &&
+                      program.state(at) == OpState::started;
+  return stands || queued_behind(job, *member.record, at, row);
+}
+
+// The send or receive that a device is at, and how its partner stands to that.
+class P2pHead {
+ public:
+  P2pHead(const JobView& job, const Channels& channels, const Head& head)
+      : job_(job),
+        head_(head),
+        group_(job.groups[head.group]),
+        own_(group_.members[head.member]),
+        sends_(job.trace->signature(own_.program->signature(head.row)).kind == OpKind::send) {
+    const auto peer = job.trace->peer(*own_.record, job.trace->signature(own_.program->signature(head.row)));
+    if (!peer || *peer < 0) return;
+    const auto other = static_cast<std::uint32_t>(*peer);
+    partner_ = group_.member_at(other);
+    const auto at = channels.find(sends_ ? std::pair(own_.position, other) : std::pair(other, own_.position));
+    if (at != channels.end()) channel_ = &at->second;
+  }
+
+  const MemberView* partner() const {
+    return partner_ && partner_->record && partner_->rank != own_.rank ? partner_ : nullptr;
+  }
+
+  Instance instance(std::uint32_t rank) const {
+    Instance instance;
+    instance.group = head_.group;
+    instance.p2p = true;
+    instance.member = head_.member;
+    instance.row = head_.row;
+    instance.waiters = {rank};
+    return instance;
+  }
+
+  bool partner_sends() const { return !sends_; }
+
+  // Where the partner's device is at another send or receive of the group: whether its own call of this pair has not
+  // been posted, or (true) begins only behind that one. nullopt: neither, both may be under way.
+  std::optional<bool> behind(const Head& at) const {
+    if (!channel_) return std::nullopt;
+    const auto& calls = sends_ ? channel_->sends : channel_->recvs;
+    const auto& partners = sends_ ? channel_->recvs : channel_->sends;
+    const auto own = std::find_if(calls.begin(), calls.end(), [&](const Posted& call) {
+      return call.member == head_.member && call.row == head_.row;
+    });
+    if (own == calls.end()) return std::nullopt;
+    const auto index = static_cast<std::size_t>(own - calls.begin());
+    const std::ptrdiff_t meets = sends_ ? recv_of(*channel_, index) : send_of(*channel_, index);
+    if (meets >= std::ssize(partners)) {
+      const bool reach_known = !partner_->record->tail_lost && !job_.behind.contains(partner_->rank);
+      return reach_known ? std::optional(false) : std::nullopt;
+    }
+    if (meets < 0) return std::nullopt;
+    const std::uint32_t row = partners[static_cast<std::size_t>(meets)].row;
+    return partner_->in_flight(row) && begins_after(job_, *partner_, at.row, row) ? std::optional(true) : std::nullopt;
+  }
+
+ private:
+  const JobView& job_;
+  const Head& head_;
+  const GroupView& group_;
+  const MemberView& own_;
+  bool sends_;
+  const MemberView* partner_ = nullptr;
+  const Channel* channel_ = nullptr;
+};
+
+void add_p2p_head(const JobView& job, const Channels& channels, const Heads& heads, std::uint32_t rank,
+                  WaitGraph& graph) {
+  const P2pHead head(job, channels, *heads[rank]);
+  Instance instance = head.instance(rank);
+  if (const MemberView* partner = head.partner()) {
     const std::uint32_t other = graph.index_of(partner->rank);
     const auto& at = heads[other];
-    if (at && !(at->group == head.group && at->p2p)) instance.missing.push_back(other);
+    if (at && at->group == instance.group && at->p2p) {
+      const auto behind = head.behind(*at);
+      instance.partner_queued = behind.value_or(false);
+      if (behind) {
+        instance.partner_sends = head.partner_sends();
+        instance.missing.push_back(other);
+      }
+    } else if (at) {
+      instance.missing.push_back(other);
+    }
   }
   add_instance(graph, std::move(instance));
 }
@@ -426,17 +449,20 @@ WaitGraph issue_order_graph(const JobView& job) {
   Heads heads(graph.ranks.size());
   for (const RankView& view : job.ranks) heads[graph.index_of(view.rank)] = head_of(job, view);
   add_collective_heads(job, heads, graph);
+  std::map<std::uint32_t, Channels> channels;  // by group
   for (std::uint32_t rank = 0; rank < heads.size(); ++rank) {
-    if (heads[rank] && heads[rank]->p2p) add_p2p_head(job, heads, rank, graph);
+    if (!heads[rank] || !heads[rank]->p2p) continue;
+    const auto [at, fresh] = channels.try_emplace(heads[rank]->group);
+    if (fresh) at->second = channels_of(job, job.groups[heads[rank]->group]);
+    add_p2p_head(job, at->second, heads, rank, graph);
   }
   return graph;
 }
 
 std::vector<std::vector<std::uint32_t>> cycles(const WaitGraph& graph) {
-  Components components(graph, std::nullopt);
-  for (std::uint32_t rank = 0; rank < graph.ranks.size(); ++rank) components.visit_from(rank);
-  std::sort(components.found.begin(), components.found.end());
-  return components.found;
+  auto found = circles_without(graph, std::nullopt);
+  std::sort(found.begin(), found.end());
+  return found;
 }
 
 // The part of `graph` in which the ranks of `set` wait for each other; ranks by their index in `set`.
@@ -477,16 +503,14 @@ std::vector<std::uint32_t> on_every_cycle(const WaitGraph& graph, const std::vec
                    [&](std::uint32_t a, std::uint32_t b) { return awaited[a] > awaited[b]; });
   std::vector<std::uint32_t> all;
   for (std::size_t i = 0; i < std::min(order.size(), kTried); ++i) {
-    Components without(part, order[i]);
-    for (std::uint32_t rank = 0; rank < set.size() && without.found.empty(); ++rank) without.visit_from(rank);
-    if (without.found.empty()) all.push_back(set[order[i]]);
+    if (circles_without(part, order[i]).empty()) all.push_back(set[order[i]]);
   }
   std::sort(all.begin(), all.end());
   return all;
 }
 
-std::vector<CycleStep> shortest_cycle(const WaitGraph& graph, const std::vector<std::uint32_t>& set,
-                                      std::uint32_t start) {
+std::vector<CycleStep> shortest_cycle_of_ranks(const WaitGraph& graph, const std::vector<std::uint32_t>& set,
+                                               std::uint32_t start) {
   std::map<std::uint32_t, CycleStep> came_from;  // rank reached -> (rank before, instance)
   std::deque<std::uint32_t> queue{start};
   std::set<std::uint32_t> spent;  // instances
@@ -511,6 +535,42 @@ std::vector<CycleStep> shortest_cycle(const WaitGraph& graph, const std::vector<
   } while (at != start);
   std::reverse(steps.begin(), steps.end());
   return steps;
+}
+
+// A shortest way from `first`, in which `start` waits, back to it, where each rank is held in calls of its own.
+std::vector<CycleStep> way_back(const WaitGraph& graph, const CycleStep& first) {
+  std::map<std::uint32_t, std::pair<std::uint32_t, CycleStep>> came_from;  // instance -> the one before, own step
+  std::deque<CycleStep> queue{first};
+  while (!queue.empty()) {
+    const CycleStep at = queue.front();
+    queue.pop_front();
+    for (const CycleStep& next : graph.held_in[at.instance]) {
+      const bool closed = next.rank == first.rank && next.instance == first.instance;
+      if (!closed && !came_from.try_emplace(next.instance, at.instance, next).second) continue;
+      if (!closed) {
+        if (next.instance != first.instance) queue.push_back(next);
+        continue;
+      }
+      std::vector<CycleStep> steps{at};
+      while (steps.back().instance != first.instance) {
+        const std::uint32_t before = came_from.at(steps.back().instance).first;
+        steps.push_back(before == first.instance ? first : came_from.at(before).second);
+      }
+      std::reverse(steps.begin(), steps.end());
+      return steps;
+    }
+  }
+  return {};
+}
+
+std::vector<CycleStep> shortest_cycle(const WaitGraph& graph, const std::vector<std::uint32_t>& set,
+                                      std::uint32_t start) {
+  std::vector<CycleStep> best;
+  for (std::size_t i = 0; !graph.held_in.empty() && i < graph.waits_in[start].size(); ++i) {
+    auto steps = way_back(graph, {start, graph.waits_in[start][i]});
+    if (best.empty() || (!steps.empty() && steps.size() < best.size())) best = std::move(steps);
+  }
+  return best.empty() ? shortest_cycle_of_ranks(graph, set, start) : best;
 }
 
 std::vector<std::uint32_t> who_waits_on(const WaitGraph& graph, const std::vector<std::uint32_t>& targets) {

@@ -26,6 +26,13 @@ struct Instance {
   bool diverged = false;  // its members' calls do not agree: it waits for nobody, it is broken
   std::optional<bool> partner_sends;  // p2p: the missing call would be a send (true) or a receive
   bool partner_over = false;          // p2p: a receive whose send is over: what it waits for was sent
+  bool partner_queued = false;        // p2p: the missing call is enqueued, behind others that do not end
+};
+
+// Of a circle: a rank, and the instance that it waits in.
+struct CycleStep {
+  std::uint32_t rank;
+  std::uint32_t instance;
 };
 
 struct WaitGraph {
@@ -36,6 +43,8 @@ struct WaitGraph {
   // By rank: of `waits_in` those after which it went on to issue other calls (an isend, an async collective). Whether
   // its host waits for them is not known. Empty: none.
   std::vector<std::vector<std::uint32_t>> passed;
+  // By instance: what keeps those that it waits for, each rank with an instance that it waits in. Empty: any of those.
+  std::vector<std::vector<CycleStep>> held_in;
 
   std::uint32_t index_of(RankId rank) const;
 };
@@ -63,10 +72,6 @@ std::vector<std::uint32_t> on_every_cycle(const WaitGraph& graph, const std::vec
 
 // A shortest circle through `start` inside the set: instances in order; instance i is waited in by the rank that
 // instance i-1 waits for.
-struct CycleStep {
-  std::uint32_t rank;
-  std::uint32_t instance;
-};
 std::vector<CycleStep> shortest_cycle(const WaitGraph& graph, const std::vector<std::uint32_t>& set,
                                       std::uint32_t start);
 
