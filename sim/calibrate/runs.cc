@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -11,6 +12,8 @@
 #include "base/printable.h"
 #include "sim/calibrate/run_cluster.h"
 #include "sim/collectives/nccl_time.h"
+#include "sim/collectives/port_bound.h"
+#include "sim/network/network.h"
 
 namespace ddx::sim {
 namespace {
@@ -213,9 +216,41 @@ std::vector<std::vector<std::optional<double>>> read_measured(std::string_view j
   return all;
 }
 
+namespace {
+
+// What the ranks of a run can send to each other: as many on each node, from its first place on.
+class Ports {
+ public:
+  explicit Ports(const CollectiveRun& run) : cluster_(run.cluster) {
+    const std::uint32_t nodes = std::max(1U, run.placement.nodes), ranks = run.placement.ranks;
+    const std::uint32_t per_node = (ranks + nodes - 1) / nodes;
+    cluster_.nodes = std::max(cluster_.nodes, nodes);
+    cluster_.ranks_per_node = std::max(cluster_.ranks_per_node, per_node);
+    for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+      places_.push_back(rank / per_node * cluster_.ranks_per_node + rank % per_node);
+    }
+    network_.emplace(cluster_);
+  }
+  void check(const NcclCall& call, double micros) const {
+    const std::string_view algorithm = call.choice ? name_of(call.choice->algorithm) : "P2P";
+    const Picos bound = port_bound(call.work, *network_, places_, reduction_of(algorithm, cluster_));
+    const double picos = std::min(std::round(micros * 1e6), static_cast<double>(kForever / 2));
+    refuse_below_bound(call.work, places_.size(), algorithm, static_cast<Picos>(picos), bound, 1);
+  }
+
+ private:
+  Cluster cluster_;
+  std::vector<std::uint32_t> places_;
+  std::optional<Network> network_;
+};
+
+}  // namespace
+
 std::vector<std::optional<double>> predict(const CollectiveRun& run) {
   std::vector<std::optional<double>> times;
   Work work = run.work;
+  std::optional<Ports> ports;
+  if (run.unknown.empty()) ports.emplace(run);
   for (const std::optional<std::uint64_t>& bytes : run.bytes) {
     if (!bytes || !run.unknown.empty()) {
       times.emplace_back();
@@ -224,6 +259,7 @@ std::vector<std::optional<double>> predict(const CollectiveRun& run) {
     work.bytes = *bytes;
     const NcclCall call = nccl_call(run.cluster, run.placement, work, run.forced);
     times.emplace_back(nccl_micros(call, nccl_times()).total());
+    ports->check(call, *times.back());
   }
   return times;
 }

@@ -51,6 +51,7 @@ class FlatTime {
   }
   FlatTime& transfers(std::uint64_t count, std::uint64_t bytes) {
     price_.transfer = add(price_.transfer, multiply(count, transfer_time(bytes, port_.bytes_per_second)));
+    price_.rounding = add(price_.rounding, multiply(count, 1));  // half a picosecond each
     return *this;
   }
   // So that total() saturates as well.

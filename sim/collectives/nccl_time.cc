@@ -176,7 +176,7 @@ NcclMicros grouped_sends(const NcclCall& call, const NcclTimes& times) {
   if (call.shape.nodes > 1) {
     wait += hops(call, times, 1, call.leaves > 1 ? 1 : 0);
     // Of an all_to_all each rank has its part of the node's NICs; a single sender or root has the NIC beside it.
-    rate = std::min(rate, node_rate(call, times.ring_nic_share) / call.shape.per_node);
+    rate = std::min(rate, node_rate(call, times.ring_nic_share) / call.shape.per_node * call.fullest);
   }
   return {wait, transfer(call, rate) + (all ? ring_fill(call, times, times.ring_fill.at(call.arch)) : 0)};
 }
@@ -213,13 +213,15 @@ struct Share {
   double node = 0;
 };
 
-Share least_share(const Work& work, const NcclShape& shape, bool reduces_inside) {
+Share least_share(const Work& work, const NcclShape& shape, const Cluster& cluster) {
   const double n = shape.ranks;
   const double nodes = shape.nodes;
   const double others = (n - 1) / n;
   const double other_nodes = (nodes - 1) / nodes;
   switch (work.kind) {
-    case OpKind::all_reduce: return {(reduces_inside ? 1 : 2) * others, 2 * other_nodes};
+    case OpKind::all_reduce:
+      return {cluster.nvls || (cluster.sharp && nodes > 1) ? 1 : 2 * others,
+              cluster.sharp && nodes > 1 ? 1 : 2 * other_nodes};
     case OpKind::all_gather:
     case OpKind::reduce_scatter: return {others, other_nodes};
     case OpKind::all_to_all: return {others, shape.per_node * other_nodes};
@@ -248,10 +250,20 @@ namespace {
 
 double bound_micros(const Cluster& cluster, const NcclShape& shape, const Work& work) {
   if (shape.ranks < 2) return 0;
-  const Share share = least_share(work, shape, cluster.nvls);
-  const double bytes = static_cast<double>(work.bytes);
-  if (shape.nodes == 1) return bytes * share.rank / static_cast<double>(cluster.local.bytes_per_second) * 1e6;
-  return bytes * share.node / (node_line_rate(cluster, shape) * 1e3) * (cluster.sharp ? .5 : 1);
+  const Share share = least_share(work, shape, cluster);
+  const double bytes = static_cast<double>(work.bytes) / 1e3;
+  const double local = shape.per_node > 1 ? static_cast<double>(cluster.local.bytes_per_second) / 1e9 : 0;
+  if (shape.nodes == 1) return bytes * share.rank / local;
+  const double line = node_line_rate(cluster, shape);
+  return bytes * std::max(share.rank / (local + line / shape.per_node), share.node / line);
+}
+
+// Of NICs that the ranks of the fullest node have each, over what they have in the mean.
+double fullest_share(const Cluster& cluster, const Placement& placement, const NcclShape& shape) {
+  if (shape.nodes == 1 || cluster.domain_nodes > 1 || placement.most_per_node <= shape.per_node) return 1;
+  const std::uint32_t most = placement.most_per_node;
+  return std::min(1.,
+                  node_line_rate(cluster, {most, 1, most}) / most * shape.per_node / node_line_rate(cluster, shape));
 }
 
 }  // namespace
@@ -281,6 +293,7 @@ NcclCall nccl_call(const Cluster& cluster, const Placement& placement, const Wor
   call.more_network = micros(cluster.network.latency) - micros(network_latency(cluster.fabric));
   call.spine = micros(cluster.spine_latency);
   call.line_rate = node_line_rate(cluster, call.shape);
+  call.fullest = fullest_share(cluster, placement, call.shape);
   const NcclShape one{call.shape.per_node, 1, call.shape.per_node};
   const NcclGraph ring = nccl_graphs(cluster, one).ring;
   call.inner_ring = ring.channels * ring.intra;
@@ -306,6 +319,7 @@ Price nccl_price(const Cluster& cluster, const Placement& placement, const Work&
   Price price;
   price.latency = to_picos(time.wait);
   price.transfer = to_picos(time.moving);
+  price.rounding = 1;
   if (call.shape.ranks < 2) return price;
   price.algorithm = call.choice ? name_of(call.choice->algorithm) : "P2P";
   price.protocol = call.choice ? name_of(call.choice->protocol) : "Simple";

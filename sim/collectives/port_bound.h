@@ -1,9 +1,13 @@
-// The least time that any algorithm can take, by what has to go through the ports.
+// The least time that any algorithm can take, by what has to go through the ports; and that nothing is told to take
+// less.
 #pragma once
 
 #include <cstdint>
+#include <span>
+#include <string_view>
 
 #include "sim/collectives/algorithm.h"
+#include "sim/network/network.h"
 
 namespace ddx::sim {
 
@@ -19,5 +23,29 @@ Picos port_bound_with_switches(const Work& work, std::uint32_t ranks, std::uint6
 
 // Of this algorithm.
 Picos port_bound(const Work& work, std::uint32_t ranks, std::uint64_t bytes_per_second, const Algorithm& algorithm);
+
+// The same between parties that are not alike, with n ranks in all, of which party i has m: all_gather, reduce_scatter
+// (n-m)/n S / B, all_to_all m times that, of the party that it takes longest; gather, scatter of the root that it takes
+// least; broadcast, reduce, send S, at the least B; all_reduce that as well, and 2(k-1) S over all k ports together,
+// unless `switches` reduce. 0 for less than two parties.
+Picos port_bound(const Work& work, std::span<const Party> parties, bool switches);
+
+// Where switches reduce: those of nodes (NVLink), those between them (SHARP).
+struct Reduction {
+  bool in_nodes = false;
+  bool between_nodes = false;
+};
+// By a price's algorithm.
+Reduction reduction_of(std::string_view algorithm, const Cluster& cluster);
+
+// Of ranks of a network, each given once: what must leave ranks, and what must leave nodes. Uplinks of leaves are left
+// aside.
+Picos port_bound(const Work& work, const Network& network, std::span<const std::uint32_t> places,
+                 const Reduction& reduction);
+
+// Every time of a call comes by here before it is told: an Error that names the call, the algorithm and both times
+// where `time` is more than `rounding` below the bound.
+void refuse_below_bound(const Work& work, std::uint64_t ranks, std::string_view algorithm, Picos time, Picos bound,
+                        Picos rounding);
 
 }  // namespace ddx::sim

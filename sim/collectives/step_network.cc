@@ -13,6 +13,7 @@
 #include "base/check.h"
 #include "base/error.h"
 #include "base/hash.h"
+#include "sim/collectives/port_bound.h"
 #include "sim/engine/time_queue.h"
 #include "sim/network/flow_set.h"
 
@@ -104,8 +105,11 @@ class StepNetwork::State {
   };
   struct Call {
     std::unique_ptr<Schedule> schedule;
+    Work work;
+    std::string_view algorithm;
     std::optional<SwitchPlace> switches;
     std::vector<std::uint32_t> ranks;
+    std::vector<std::uint32_t> messages;  // from and to each member
     std::optional<std::uint64_t> alike;
     std::uint32_t base = 0;  // of its agents
     std::uint32_t agents = 0;
@@ -115,7 +119,8 @@ class StepNetwork::State {
     std::vector<std::uint32_t> by_member, groups;
     std::vector<Picos> ends;  // by member
     std::uint32_t arrived = 0;
-    Picos first = 0;       // arrival
+    Picos first = 0;       // arrival that was told
+    Picos earliest = 0;    // arrival
     bool together = true;  // all arrivals are at one time
     bool alone = true;     // no other call was under way at any time of it
     bool stirred = false;  // something of it has happened
@@ -152,6 +157,7 @@ class StepNetwork::State {
   void lay_out_agents(Call& call, CallId id);
   void wake(const Call& call, std::uint32_t group, Picos time);
   void finish_agent(const Agent& agent);
+  void check(const Call& call) const;
   void close(CallId id);
   bool may_go_alone() const;
   void go_alone();
@@ -249,6 +255,8 @@ class StepNetwork::State {
     message.to = to;
     message.to_step = send.to_step;
     message.bytes = send.bytes;
+    count(agents_[from]);
+    count(agents_[to]);
     message.path = path_of(calls_[agents_[from].call], agents_[from].member, agents_[to].member);
     // The parts of a port are those of a flat network; on any other, messages take what there is.
     set_speed(message, network_.flat() ? send.slot_bytes : send.bytes);
@@ -258,6 +266,11 @@ class StepNetwork::State {
     } else {
       beginning_.push_back(id);
     }
+  }
+
+  void count(const Agent& agent) {
+    Call& call = calls_[agent.call];
+    if (agent.member < call.messages.size()) ++call.messages[agent.member];
   }
 
   Path path_of(const Call& call, std::uint32_t from, std::uint32_t to) const {
@@ -412,6 +425,8 @@ StepNetwork::CallId StepNetwork::State::begin(const Algorithm& algorithm, const 
   }
   Call& call = calls_[id] = Call();
   call.schedule = algorithm.schedule(work, members);
+  call.work = work;
+  call.algorithm = algorithm.name;
   call.switches = algorithm.reduces_in;
   call.ranks = std::move(ranks);
   call.alike = alike;
@@ -437,6 +452,7 @@ void StepNetwork::State::lay_out_agents(Call& call, CallId id) {
   const auto members = static_cast<std::uint32_t>(call.ranks.size());
   call.left.assign(members, 0);
   call.ends.assign(members, 0);
+  call.messages.assign(members, 0);
   std::vector<std::uint32_t> member_of(call.schedule->agents());
   for (std::uint32_t at = 0; at < member_of.size(); ++at) {
     member_of[at] = call.schedule->member_of(at);
@@ -477,11 +493,12 @@ void StepNetwork::State::arrive(CallId id, std::uint32_t member, Picos time) {
   if (lone_) stop_going_alone();
   Call& call = calls_[id];
   if (call.arrived == 0) {
-    call.first = time;
+    call.first = call.earliest = time;
     // Switches do nothing but wait for what comes: they are there before anybody.
     wake(call, static_cast<std::uint32_t>(call.ranks.size()), now_);
   }
   ++call.arrived;
+  call.earliest = std::min(call.earliest, time);
   call.together = call.together && time == call.first;
   wake(call, member, time);
 }
@@ -492,7 +509,18 @@ void StepNetwork::State::finish_agent(const Agent& agent) {
     call.ends[agent.member] = now_;
     ends_.push_back({agent.call, agent.member, now_});
   }
-  if (--call.agents_left == 0) close(agent.call);
+  if (--call.agents_left > 0) return;
+  check(call);
+  close(agent.call);
+}
+
+// From the first that comes to the last that is done: whoever is late, all of it goes through the ports between them.
+void StepNetwork::State::check(const Call& call) const {
+  const Picos last = *std::max_element(call.ends.begin(), call.ends.end());
+  const Picos rounding = *std::max_element(call.messages.begin(), call.messages.end());
+  const Reduction reduction{call.switches == SwitchPlace::node, call.switches == SwitchPlace::fabric};
+  refuse_below_bound(call.work, call.ranks.size(), call.algorithm, last - call.earliest,
+                     port_bound(call.work, network_, call.ranks, reduction), rounding);
 }
 
 // Its schedule and agents stay until the id is given again: what calls this still looks at them.

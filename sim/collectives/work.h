@@ -36,6 +36,7 @@ struct Price {
   Picos transfer = 0;
   std::string_view algorithm;
   std::string_view protocol;
+  Picos rounding = 0;  // by as much at most is it less than it is exactly
   Picos total() const { return later(latency, transfer); }
 };
 

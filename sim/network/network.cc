@@ -48,6 +48,7 @@ Network::Network(const Cluster& cluster) {
   if (ranks_per_node_ > 1) check_link(cluster.local, "local");
   add_pairs(ranks_, std::max<std::uint64_t>(cluster.local.bytes_per_second, 1));
   local_latency_ = cluster.local.latency;
+  mesh_ = cluster.wiring == Wiring::mesh && ranks_per_node_ > 1;
   domain_nodes_ = std::clamp(cluster.domain_nodes, 1U, cluster.nodes);
   if (cluster.nodes == 1) return;
 
@@ -136,6 +137,72 @@ Path Network::from_switch(std::uint32_t rank, SwitchPlace place) const {
   Path path = to_switch(rank, place);
   ++path.links[0];
   return path;
+}
+
+namespace {
+
+// How many times each number comes, ascending.
+std::vector<std::pair<std::uint32_t, std::uint32_t>> counted(std::vector<std::uint32_t> numbers) {
+  std::sort(numbers.begin(), numbers.end());
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> counts;
+  for (const std::uint32_t number : numbers) {
+    if (counts.empty() || counts.back().first != number) counts.emplace_back(number, 0);
+    ++counts.back().second;
+  }
+  return counts;
+}
+
+template <class Key>
+std::vector<std::pair<std::uint32_t, std::uint32_t>> counted_by(std::span<const std::uint32_t> ranks, Key key) {
+  std::vector<std::uint32_t> keys;
+  keys.reserve(ranks.size());
+  for (const std::uint32_t rank : ranks) keys.push_back(key(rank));
+  return counted(std::move(keys));
+}
+
+}  // namespace
+
+std::vector<Party> Network::ranks_apart(std::span<const std::uint32_t> ranks) const {
+  std::vector<Party> parties;
+  parties.reserve(ranks.size());
+  if (flat_) {
+    for (const std::uint32_t rank : ranks) parties.push_back({1, capacities_[2 * rank]});
+    return parties;
+  }
+  const auto domains = counted_by(ranks, [this](std::uint32_t rank) { return rank / ranks_per_domain(); });
+  const bool over_nics = domains.size() > 1;
+  // Between rails a message goes over the node first.
+  const bool by_way =
+      over_nics && by_rail_ && counted_by(ranks, [this](auto rank) { return rail_of(rank); }).size() > 1;
+  for (const std::uint32_t rank : ranks) {
+    const auto own = std::lower_bound(domains.begin(), domains.end(), std::pair(rank / ranks_per_domain(), 0U));
+    const std::uint64_t links = mesh_ ? ranks_per_node_ - 1 : 1, used = mesh_ ? own->second - 1 : 1;
+    std::uint64_t rate = own->second > 1 || by_way ? capacities_[2 * rank] / links * (by_way ? links : used) : 0;
+    if (over_nics) rate += capacities_[nic_out(node_of(rank), rail_of(rank))];
+    parties.push_back({1, rate});
+  }
+  return parties;
+}
+
+std::vector<Party> Network::domains_apart(std::span<const std::uint32_t> ranks) const {
+  if (flat_) return {};
+  const auto domain_of = [this](std::uint32_t rank) { return rank / ranks_per_domain(); };
+  const auto domains = counted_by(ranks, domain_of);
+  if (domains.size() < 2) return {};
+  std::vector<Party> parties;
+  for (const auto& [domain, count] : domains) parties.push_back({count, 0});
+  const std::uint64_t rate = capacities_[first_nic_];
+  const auto rails = counted_by(ranks, [this](std::uint32_t rank) { return rail_of(rank); }).size();
+  // By rail, a message may leave a node over any rail that some member sits on; else over its sender's NIC.
+  const auto ports = counted_by(ranks, [this](std::uint32_t rank) {
+    return by_rail_ ? node_of(rank) * rails_ : node_of(rank) * rails_ + rail_of(rank);
+  });
+  for (const auto& [port, count] : ports) {
+    const std::pair key(domain_of(port / rails_ * ranks_per_node_), 0U);
+    const auto own = std::lower_bound(domains.begin(), domains.end(), key) - domains.begin();
+    parties[static_cast<std::size_t>(own)].bytes_per_second += rate * (by_rail_ ? rails : 1);
+  }
+  return parties;
 }
 
 }  // namespace ddx::sim

@@ -21,6 +21,12 @@ struct Path {
 // Where a reduction in the network happens: in the switch of a node (NVLink), or in the fabric between nodes (SHARP).
 enum class SwitchPlace : std::uint8_t { node, fabric };
 
+// One of those who send to each other: so many ranks behind ports of so many bytes a second in one direction.
+struct Party {
+  std::uint32_t ranks = 1;
+  std::uint64_t bytes_per_second = 0;
+};
+
 // Links are numbered; each is one direction. Out of flat clusters: two a rank, its port's out and in. Else, in this
 // order: two a rank for its node's switch; two a NIC; two a leaf and rail, where there are leaves.
 // - Within an NVLink domain: out and in of the two ranks.
@@ -46,6 +52,12 @@ class Network {
   Path to_switch(std::uint32_t rank, SwitchPlace place) const;
   Path from_switch(std::uint32_t rank, SwitchPlace place) const;
 
+  // These ranks, each given once, as those who send to each other: one by one, and by NVLink domain. What they can
+  // send at most: their links within the domain (of a mesh, those to each other) and their NICs as far as messages
+  // between them take these; of domains, the NICs.
+  std::vector<Party> ranks_apart(std::span<const std::uint32_t> ranks) const;
+  std::vector<Party> domains_apart(std::span<const std::uint32_t> ranks) const;
+
  private:
   std::uint32_t node_of(std::uint32_t rank) const { return rank / ranks_per_node_; }
   std::uint32_t rail_of(std::uint32_t rank) const;
@@ -60,6 +72,7 @@ class Network {
   std::uint32_t rails_ = 1;  // NICs of a node that are told apart
   bool flat_ = true;
   bool by_rail_ = false;
+  bool mesh_ = false;  // a rank's port is links to each other of its node
   std::uint32_t domain_nodes_ = 1;
   std::uint32_t nodes_per_leaf_ = 0;
   std::uint32_t first_nic_ = 0;

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "sim/collectives/nccl_graph.h"
 #include "sim/collectives/nccl_time.h"
+#include "sim/collectives/port_bound.h"
 #include "sim/collectives/step_simulation.h"
 #include "sim/network/network.h"
 #include "sim/replay/flat_costs.h"
@@ -68,9 +69,12 @@ class ClusterCosts final : public CostModel {
   std::uint64_t mark(RankId from, RankId to) const override {
     return (domain_of(from) == domain_of(to) ? 0U : 1U) | (leaf_of(from) == leaf_of(to) ? 0U : 2U);
   }
-  std::optional<Cost> collective(const Communicator& communicator, const Work& work) const override;
-  std::optional<Cost> transfer(RankId from, RankId to, std::uint64_t bytes) const override;
   std::vector<std::uint32_t> resources(RankId rank) const override;
+
+ protected:
+  std::optional<Cost> cost_of(const Communicator& communicator, const Work& work) const override;
+  std::optional<Cost> cost_of(RankId from, RankId to, std::uint64_t bytes) const override;
+  Picos bound(std::span<const RankId> members, const Work& work, const Price& price) const override;
 
  private:
   std::uint32_t node_of(RankId rank) const { return static_cast<std::uint32_t>(rank.value) / cluster_.ranks_per_node; }
@@ -165,10 +169,17 @@ std::optional<Price> ClusterCosts::stepped_price(const std::vector<RankId>& memb
   };
   Price price;
   const Picos total = run(work.bytes);
+  price.rounding = kForever;  // what it may be is known where the messages are, which have been looked at
   price.latency = std::min(total, run(0));
   price.transfer = total - price.latency;
   price.algorithm = algorithm.name;
   return price;
+}
+
+Picos ClusterCosts::bound(std::span<const RankId> members, const Work& work, const Price& price) const {
+  std::vector<std::uint32_t> places;
+  for (const RankId member : members) places.push_back(static_cast<std::uint32_t>(member.value));
+  return port_bound(work, network_, places, reduction_of(price.algorithm, cluster_));
 }
 
 // Of the leaf's uplinks together.
@@ -217,7 +228,7 @@ std::vector<ResourceUse> ClusterCosts::uses_of(const std::vector<RankId>& member
   return uses;
 }
 
-std::optional<Cost> ClusterCosts::collective(const Communicator& communicator, const Work& work) const {
+std::optional<Cost> ClusterCosts::cost_of(const Communicator& communicator, const Work& work) const {
   if (!fits(communicator.members)) return std::nullopt;
   const Work priced = priced_as(work);
   const Placement placement = place(cluster_, communicator.members);
@@ -227,7 +238,7 @@ std::optional<Cost> ClusterCosts::collective(const Communicator& communicator, c
   return Cost{*price, uses_of(communicator.members, placement, priced, *price), {}, {}};
 }
 
-std::optional<Cost> ClusterCosts::transfer(RankId from, RankId to, std::uint64_t bytes) const {
+std::optional<Cost> ClusterCosts::cost_of(RankId from, RankId to, std::uint64_t bytes) const {
   const std::vector<RankId> ends{from, to};
   if (!fits(ends)) return std::nullopt;
   if (from == to) return Cost{};

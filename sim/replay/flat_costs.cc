@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "sim/collectives/port_bound.h"
+
 namespace ddx::sim {
 namespace {
 
@@ -26,7 +28,13 @@ class FlatCosts final : public CostModel {
   std::uint64_t mark(const Communicator&) const override { return 0; }
   std::uint64_t mark(RankId, RankId) const override { return 0; }
 
-  std::optional<Cost> collective(const Communicator& communicator, const Work& work) const override {
+  std::vector<std::uint32_t> resources(RankId rank) const override {
+    const auto number = static_cast<std::uint32_t>(rank.value);
+    return {2 * number + kOut, 2 * number + kIn};
+  }
+
+ protected:
+  std::optional<Cost> cost_of(const Communicator& communicator, const Work& work) const override {
     const std::uint32_t ranks = communicator.size();
     if (ranks == 0) return std::nullopt;
     const Work priced = priced_as(work);
@@ -37,17 +45,20 @@ class FlatCosts final : public CostModel {
     return Cost{price, {{kOut, kWholeResource}, {kIn, kWholeResource}}, {}, {}};
   }
 
-  std::optional<Cost> transfer(RankId from, RankId to, std::uint64_t bytes) const override {
+  std::optional<Cost> cost_of(RankId from, RankId to, std::uint64_t bytes) const override {
     if (from == to) return Cost{};
     Price price;
     price.latency = options_.port.latency;
     price.transfer = transfer_time(bytes, options_.port.bytes_per_second);
+    price.rounding = 1;
     return Cost{price, {{kOut, kWholeResource}}, {{kIn, kWholeResource}}, {}};
   }
 
-  std::vector<std::uint32_t> resources(RankId rank) const override {
-    const auto number = static_cast<std::uint32_t>(rank.value);
-    return {2 * number + kOut, 2 * number + kIn};
+  Picos bound(std::span<const RankId> members, const Work& work, const Price& price) const override {
+    const Algorithm* algorithm = find_algorithm(price.algorithm);
+    const auto ranks = static_cast<std::uint32_t>(members.size());
+    return algorithm != nullptr ? port_bound(work, ranks, options_.port.bytes_per_second, *algorithm)
+                                : port_bound(work, ranks, options_.port.bytes_per_second);
   }
 
  private:

@@ -21,10 +21,6 @@ class StepCosts final : public CostModel {
   }
   std::uint64_t mark(const Communicator& communicator) const override { return single_->mark(communicator); }
   std::uint64_t mark(RankId from, RankId to) const override { return single_->mark(from, to); }
-  std::optional<Cost> collective(const Communicator&, const Work&) const override { return std::nullopt; }
-  std::optional<Cost> transfer(RankId from, RankId to, std::uint64_t bytes) const override {
-    return single_->transfer(from, to, bytes);
-  }
   std::vector<std::uint32_t> resources(RankId) const override { return {}; }
   bool by_steps() const override { return true; }
   std::optional<Network> network(std::uint32_t ranks) const override {
@@ -36,6 +32,13 @@ class StepCosts final : public CostModel {
   std::optional<StepWork> steps(RankId from, RankId to, std::uint64_t bytes) const override {
     return steps_of({from, to}, {OpKind::send, bytes, DataType::unknown, RedOp::unknown});
   }
+
+ protected:
+  std::optional<Cost> cost_of(const Communicator&, const Work&) const override { return std::nullopt; }
+  std::optional<Cost> cost_of(RankId from, RankId to, std::uint64_t bytes) const override {
+    return single_->transfer(from, to, bytes);  // which has held it against its bound
+  }
+  Picos bound(std::span<const RankId>, const Work&, const Price&) const override { return 0; }
 
  private:
   std::optional<StepWork> steps_of(const std::vector<RankId>& members, const Work& work) const;

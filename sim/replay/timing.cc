@@ -1,8 +1,11 @@
 #include "sim/replay/timing.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
+
+#include "sim/collectives/port_bound.h"
 
 namespace ddx::sim {
 namespace {
@@ -67,6 +70,23 @@ ResourceUse use_of(std::uint16_t kind, double bytes, Picos time, double bytes_pe
   const double parts =
       std::min(std::round(part * static_cast<double>(kWholeResource)), static_cast<double>(kMostOfResource));
   return {kind, std::max<std::uint64_t>(1, static_cast<std::uint64_t>(parts))};
+}
+
+std::optional<Cost> CostModel::collective(const Communicator& communicator, const Work& work) const {
+  auto cost = cost_of(communicator, work);
+  if (!cost || communicator.size() < 2) return cost;
+  refuse_below_bound(work, communicator.size(), cost->price.algorithm, cost->price.total(),
+                     bound(communicator.members, work, cost->price), cost->price.rounding);
+  return cost;
+}
+
+std::optional<Cost> CostModel::transfer(RankId from, RankId to, std::uint64_t bytes) const {
+  auto cost = cost_of(from, to, bytes);
+  if (!cost || from == to) return cost;
+  const Work work{OpKind::send, bytes, DataType::unknown, RedOp::unknown};
+  refuse_below_bound(work, 2, cost->price.algorithm, cost->price.total(),
+                     bound(std::array{from, to}, work, cost->price), cost->price.rounding);
+  return cost;
 }
 
 std::optional<Work> work_of(const Signature& signature, std::uint32_t members) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -52,9 +53,9 @@ class CostModel {
   // tell apart.
   virtual std::uint64_t mark(const Communicator& communicator) const = 0;
   virtual std::uint64_t mark(RankId from, RankId to) const = 0;
-  // nullopt: the model has no price for it.
-  virtual std::optional<Cost> collective(const Communicator& communicator, const Work& work) const = 0;
-  virtual std::optional<Cost> transfer(RankId from, RankId to, std::uint64_t bytes) const = 0;
+  // nullopt: the model has no price for it. Throws Error where it has one below bound().
+  std::optional<Cost> collective(const Communicator& communicator, const Work& work) const;
+  std::optional<Cost> transfer(RankId from, RankId to, std::uint64_t bytes) const;
   // The resources of a rank, by kind, as many for every rank: two ranks of one number share one. Empty: nothing is
   // ever in anybody's way.
   virtual std::vector<std::uint32_t> resources(RankId rank) const = 0;
@@ -65,6 +66,13 @@ class CostModel {
   virtual std::optional<Network> network(std::uint32_t) const { return std::nullopt; }
   virtual std::optional<StepWork> steps(const Communicator&, const Work&) const { return std::nullopt; }
   virtual std::optional<StepWork> steps(RankId, RankId, std::uint64_t) const { return std::nullopt; }
+
+ protected:
+  virtual std::optional<Cost> cost_of(const Communicator& communicator, const Work& work) const = 0;
+  virtual std::optional<Cost> cost_of(RankId from, RankId to, std::uint64_t bytes) const = 0;
+  // The least time in which the ports of two ranks or more can carry what the call must move, as `price` has it carried
+  // out.
+  virtual Picos bound(std::span<const RankId> members, const Work& work, const Price& price) const = 0;
 };
 
 constexpr std::uint64_t kWholeLength = 1'000'000'000'000;
