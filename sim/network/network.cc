@@ -51,20 +51,24 @@ Network::Network(const Cluster& cluster) {
   mesh_ = cluster.wiring == Wiring::mesh && ranks_per_node_ > 1;
   domain_nodes_ = std::clamp(cluster.domain_nodes, 1U, cluster.nodes);
   if (cluster.nodes == 1) return;
+  const std::uint64_t nic_rate = lay_nics(cluster);
+  nodes_per_leaf_ = cluster.nodes_per_leaf < cluster.nodes ? cluster.nodes_per_leaf : 0;
+  if (nodes_per_leaf_ != 0) lay_leaves(cluster, nic_rate);
+}
 
+// Gives the rate of those that are told apart.
+std::uint64_t Network::lay_nics(const Cluster& cluster) {
   const std::uint64_t nics = std::max(1U, cluster.nics_per_node);
   rails_ = static_cast<std::uint32_t>(std::min<std::uint64_t>(nics, ranks_per_node_));
   if (std::uint64_t{cluster.nodes} * rails_ > kMostNics || nics > 65'536) throw Error("cluster: too many NICs");
   by_rail_ = cluster.rails && rails_ > 1;
   first_nic_ = static_cast<std::uint32_t>(capacities_.size());
-  const std::uint64_t nic_rate = cluster.network.bytes_per_second * nics / rails_;
-  add_pairs(std::uint64_t{cluster.nodes} * rails_, nic_rate);
+  const std::uint64_t rate = cluster.network.bytes_per_second * nics / rails_;
+  add_pairs(std::uint64_t{cluster.nodes} * rails_, rate);
+  return rate;
+}
 
-  nodes_per_leaf_ = cluster.nodes_per_leaf;
-  if (nodes_per_leaf_ == 0 || nodes_per_leaf_ >= cluster.nodes) {
-    nodes_per_leaf_ = 0;
-    return;
-  }
+void Network::lay_leaves(const Cluster& cluster, std::uint64_t nic_rate) {
   if (!(cluster.oversubscription > 0) || !std::isfinite(cluster.oversubscription))
     throw Error("cluster: oversubscription: expected a number of more than 0");
   if (cluster.spine_latency < 0 || cluster.spine_latency > kMostLatency)

@@ -65,6 +65,8 @@ class Network {
     return first_nic_ + 2 * (node * rails_ + rail);
   }
   std::uint32_t leaf_up(std::uint32_t node, std::uint32_t rail) const;
+  std::uint64_t lay_nics(const Cluster& cluster);
+  void lay_leaves(const Cluster& cluster, std::uint64_t nic_rate);
   void add_pairs(std::uint64_t count, std::uint64_t bytes_per_second);
 
   std::uint32_t ranks_ = 1;
