@@ -237,6 +237,18 @@ void drop_waits_in(const JobView& job, const std::vector<std::uint32_t>& groups,
   }
 }
 
+// All are in that call, but they do not agree on it.
+void drop_stuck_in(const std::vector<Finding>& unlike, std::vector<Finding>& findings) {
+  std::erase_if(findings, [&](const Finding& f) {
+    return f.code == "stuck-in-collective" && std::any_of(unlike.begin(), unlike.end(), [&f](const Finding& other) {
+             return other.severity == Severity::error &&
+                    std::all_of(f.subjects.begin(), f.subjects.end(), [&other](const std::string& subject) {
+                      return std::find(other.subjects.begin(), other.subjects.end(), subject) != other.subjects.end();
+                    });
+           });
+  });
+}
+
 std::vector<Finding> judge_view(const JobView& job) {
   const Evidence& evidence = *job.evidence;
   const CallKeys keys(job);
@@ -248,6 +260,8 @@ std::vector<Finding> judge_view(const JobView& job) {
     broken.push_back({d.group, d.seq});
     broken_by.insert(d.culprits);
   }
+  std::vector<Finding> bad_peers = find_bad_peers(job);
+  for (const Finding& f : bad_peers) broken_by.insert(f.ranks);
   WaitJudgement waits = judge_waits(job, keys, broken, broken_by);
   hedge_if_running(job, waits.findings);
 
@@ -266,20 +280,15 @@ std::vector<Finding> judge_view(const JobView& job) {
     d.finding.explanation += "What the job hangs in is another matter.\n";
   }
   append(findings, DivergenceMerger(std::move(divergences)).run());
-  std::vector<Finding> splits = find_split_mismatches(job);
-  // All members are in that call, but they do not agree on it.
-  std::erase_if(waits.findings, [&](const Finding& f) {
-    return f.code == "stuck-in-collective" && std::any_of(splits.begin(), splits.end(), [&f](const Finding& split) {
-             return std::all_of(f.subjects.begin(), f.subjects.end(), [&split](const std::string& subject) {
-               return std::find(split.subjects.begin(), split.subjects.end(), subject) != split.subjects.end();
-             });
-           });
-  });
+  std::vector<Finding> splits = find_split_mismatches(job), pairs = find_bad_pairs(job);
+  drop_stuck_in(splits, waits.findings);
+  drop_stuck_in(pairs, waits.findings);
   append(findings, std::move(waits.findings));
   append(findings, std::move(splits));
   if (broken.empty()) append(findings, find_impossible_sizes(job));
-  append(findings, find_bad_pairs(job));
-  append(findings, find_bad_peers(job));
+  append(findings, std::move(pairs));
+  for (Finding& f : bad_peers) f.victims = waits.waiting.without(f.ranks);
+  append(findings, std::move(bad_peers));
   if (findings.empty()) append(findings, find_stopped(job));
   if (findings.empty()) {
     if (auto finding = left_out_of_matching(job)) {

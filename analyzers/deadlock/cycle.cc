@@ -576,15 +576,20 @@ class CycleJudge {
     f.confidence = whole_programs() && only_between_two() ? Confidence::high : Confidence::medium;
     f.summary = mixed ? fmt::format("{} wait for each other: a send or receive against another operation of one group",
                                     core_.label(8))
-                      : fmt::format("{} use {} groups in different orders and wait for each other", core_.label(8),
-                                    groups_.size());
-    f.explanation = "Within each group everything matches; the fault is the circle.\n";
+                : p2p_ > 0 && collectives_ > 0
+                    ? fmt::format("{} wait for each other in a circle of sends, receives and collectives of {} groups",
+                                  core_.label(8), groups_.size())
+                    : fmt::format("{} use {} groups in different orders and wait for each other", core_.label(8),
+                                  groups_.size());
+    f.explanation = mixed ? "What each waits for comes behind its partner's own wait.\n"
+                          : "Within each group everything matches; the fault is the circle.\n";
     if (!whole_programs()) {
       f.explanation +=
           "The ranks use the groups in different orders, or one of them left a call out or made one too many: their "
           "earlier steps do not tell.\n";
     }
-    f.advice = "Issue the operations of all groups in one order on all ranks.";
+    f.advice = mixed ? "Make both calls in one order on these ranks, or post the send and its receive asynchronously."
+                     : "Issue the operations of all groups in one order on all ranks.";
     return f;
   }
 

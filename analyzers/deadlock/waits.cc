@@ -7,6 +7,7 @@
 #include <set>
 
 #include "analyzers/deadlock/cycle.h"
+#include "analyzers/deadlock/orphaned.h"
 #include "analyzers/deadlock/stuck.h"
 #include "analyzers/deadlock/wait_text.h"
 #include "analyzers/match/alignment.h"
@@ -137,10 +138,43 @@ class ChainEndJudge {
   bool pattern_goes_on() const {
     const Call* call = waiter().call_at(instance_.seq);
     if (!call) return false;
-    const auto at = static_cast<std::size_t>(call - waiter().calls.data());
-    const auto before = keys_.keys(waiter(), at > 4096 ? at - 4096 : 0, std::min<std::size_t>(at, 4096));
+    const auto before = keys_before(*call);
     const Pattern pattern = pattern_before(before);
     return pattern.period > 0 && before[before.size() - pattern.period] == keys_.key(waiter(), *call);
+  }
+
+  Pattern pattern_before_call() const {
+    const Call* call = waiter().call_at(instance_.seq);
+    return call ? pattern_before(keys_before(*call)) : Pattern();
+  }
+
+  std::vector<std::uint64_t> keys_before(const Call& call) const {
+    const auto at = static_cast<std::size_t>(&call - waiter().calls.data());
+    return keys_.keys(waiter(), at > 4096 ? at - 4096 : 0, std::min<std::size_t>(at, 4096));
+  }
+
+  // How many calls a member makes besides those of this group; nullopt: they are not all known.
+  std::optional<std::size_t> calls_elsewhere(const MemberView& member) const {
+    if (!member.record || member.in_all > member.calls.size()) return std::nullopt;
+    std::size_t calls = 0;
+    for (std::size_t row = 0; row < member.program->size(); ++row) {
+      const OpKind kind = job_.trace->signature(member.program->signature(row)).kind;
+      if (is_collective(kind) || is_p2p(kind)) ++calls;
+    }
+    return calls - std::min(calls, member.calls.size());
+  }
+
+  // The waiting call goes on with the pattern, but is no step more: that would show in the other calls of a step too,
+  // and those are as many as everybody's.
+  bool is_no_step() const {
+    if (!silence_.finished) return false;
+    const auto own = calls_elsewhere(waiter());
+    const Pattern pattern = pattern_before_call();
+    if (!own || pattern.period == 0 || *own < pattern.repeats) return false;
+    return std::all_of(group_.members.begin(), group_.members.end(), [&](const MemberView& member) {
+      return member.rank == waiter().rank ||
+             (calls_elsewhere(member) == own && member.calls.size() + 1 == waiter().calls.size());
+    });
   }
 
   bool ended() const { return silence_.stop && *silence_.stop != StopReason::stuck; }
@@ -191,7 +225,7 @@ class ChainEndJudge {
     if (ended()) return dead();
     if (lonely() && is_new_group()) return created_alone();
     if (lonely() && merely_ahead()) return one_ahead();
-    if (lonely() && !pattern_goes_on()) return unique() ? alone() : one_too_many();
+    if (lonely() && (!pattern_goes_on() || is_no_step())) return unique() ? alone() : one_too_many();
     f.ranks = idle_;
     f.code = "missing-ranks";
     f.confidence = group_.members_known && instance_.waiters.size() > 1 ? Confidence::high : Confidence::medium;
@@ -545,7 +579,8 @@ void add_unfinished_receives(const JobView& job, const WaitGraph& graph, std::ve
 
 WaitJudgement judge_waits(const JobView& job, const CallKeys& keys, const std::vector<CallPlace>& broken,
                           const RankSet& broken_by) {
-  const WaitGraph graph = missing_call_graph(job, broken);
+  const std::vector<Orphan> orphans = find_orphans(job);
+  const WaitGraph graph = missing_call_graph(job, broken, orphans);
   WaitJudgement judgement;
   std::vector<RankId> waiting;
   for (std::uint32_t rank = 0; rank < graph.ranks.size(); ++rank) {
@@ -554,11 +589,14 @@ WaitJudgement judge_waits(const JobView& job, const CallKeys& keys, const std::v
   judgement.waiting = RankSet(std::move(waiting));
   if (judgement.waiting.empty()) return judgement;
   // A circle through a rank whose list is already known to be wrong is that fault's consequence.
-  const std::optional<Standstill> standstill = standstill_of(job);
+  const std::optional<Standstill> standstill = standstill_of(job, orphans);
   if (broken.empty() && standstill) {
     add_held_circles(job, keys, *standstill, judgement.findings);
   } else if (broken.empty()) {
     add_circles(job, keys, graph, judgement.findings);
+  }
+  for (Finding& finding : orphan_findings(job, graph, orphans)) {
+    if (finding.ranks.common(broken_by).empty()) judgement.findings.push_back(std::move(finding));
   }
   const std::vector<RankStack> stacks = last_host_stacks(*job.evidence);
   for (const ChainEnd& end : chain_ends(job, graph)) {
@@ -566,7 +604,7 @@ WaitJudgement judge_waits(const JobView& job, const CallKeys& keys, const std::v
     if (finding.ranks.common(broken_by).empty()) judgement.findings.push_back(std::move(finding));
   }
   if (standstill) add_held_up(job, *standstill, judgement.findings);
-  if (!judgement.findings.empty() || !broken.empty()) return judgement;
+  if (!judgement.findings.empty() || !broken.empty() || !broken_by.empty()) return judgement;
   add_likely_circles(job, keys, graph, judgement.findings);
   if (judgement.findings.empty()) add_skipped(job, graph, judgement.findings);
   if (judgement.findings.empty()) add_unfinished_receives(job, graph, judgement.findings);

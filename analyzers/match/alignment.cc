@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <vector>
 
 namespace ddx::analyzers {
 namespace {
@@ -50,6 +51,22 @@ Stretch stretch_of(Keys calls, std::size_t period, std::size_t behind) {
   return best;
 }
 
+// Whether both make the same calls in each block of that many, whatever their order there; a last shorter one too.
+bool same_in_blocks(Keys odd, Keys reference, std::size_t length) {
+  std::vector<std::uint64_t> a, b;
+  for (std::size_t at = 0; at < odd.size(); at += length) {
+    const std::size_t size = std::min(length, odd.size() - at);
+    const Keys one = odd.subspan(at, size), other = reference.subspan(at, size);
+    if (std::equal(one.begin(), one.end(), other.begin())) continue;
+    a.assign(one.begin(), one.end());
+    b.assign(other.begin(), other.end());
+    std::sort(a.begin(), a.end());
+    std::sort(b.begin(), b.end());
+    if (a != b) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 Edit explain_difference(Keys odd, Keys reference) {
@@ -63,6 +80,14 @@ Edit explain_difference(Keys odd, Keys reference) {
   consider_shifts(best, Edit::Kind::skip, odd, reference);
   consider_shifts(best, Edit::Kind::extra, reference, odd);
   return best;
+}
+
+Edit explain_order(Keys odd, Keys reference) {
+  if (odd.size() != reference.size() || odd.size() < 2) return {};
+  for (std::size_t length = 2; length <= std::min(odd.size(), kLongestPeriod); ++length) {
+    if (same_in_blocks(odd, reference, length)) return {Edit::Kind::reorder, length, odd.size()};
+  }
+  return {};
 }
 
 Stretch longest_stretch(Keys calls, std::size_t longest_period, std::size_t behind) {

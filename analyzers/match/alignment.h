@@ -13,6 +13,7 @@ struct Edit {
     extra,    // the odd side has `length` calls more here
     swap,     // the odd side has two neighbouring calls in the other order
     replace,  // this one call differs, the rest agrees
+    reorder,  // the odd side makes the same `length` calls in another order, here or again and again
   };
   Kind kind = Kind::none;
   std::size_t length = 0;
@@ -23,6 +24,10 @@ struct Edit {
 // where both have a call can they disagree. Of the edits that nothing speaks against the one with most support wins,
 // then the shorter one.
 Edit explain_difference(std::span<const std::uint64_t> odd, std::span<const std::uint64_t> reference);
+
+// Of two lists of one length that hold all calls to the end: the fewest calls at a time of which both make the same
+// ones, so that nothing was left out or added. Kind none: there are none.
+Edit explain_order(std::span<const std::uint64_t> odd, std::span<const std::uint64_t> reference);
 
 // A repeating pattern in front of a place.
 struct Pattern {

@@ -39,6 +39,12 @@ std::vector<std::uint32_t> rows_of(const Program& program, const Call& call) {
   return rows;
 }
 
+// As many bytes of two datatypes: one buffer, read as another type.
+bool same_bytes(const Signature& a, std::uint64_t count_a, const Signature& b, std::uint64_t count_b) {
+  const auto bytes_a = element_bytes(a.type_in), bytes_b = element_bytes(b.type_in);
+  return bytes_a && bytes_b && count_a != 0 && std::uint64_t{*bytes_a} * count_a == std::uint64_t{*bytes_b} * count_b;
+}
+
 Field difference(const JobView& job, const MemberView& a, std::uint32_t row_a, const MemberView& b,
                  std::uint32_t row_b) {
   const Signature& sa = job.trace->signature(a.program->signature(row_a));
@@ -49,7 +55,8 @@ Field difference(const JobView& job, const MemberView& a, std::uint32_t row_a, c
   if (sa.kind == OpKind::new_group && sa.members != sb.members) return Field::group_members;
   const auto count_a = shared_count(sa);
   const auto count_b = shared_count(sb);
-  if (count_a && count_b && *count_a != *count_b) return Field::count;
+  if (count_a && count_b && *count_a != *count_b)
+    return same_bytes(sa, *count_a, sb, *count_b) ? Field::datatype : Field::count;
   if (sa.type_in != sb.type_in && sa.type_in != DataType::unknown && sb.type_in != DataType::unknown) {
     return Field::datatype;
   }

@@ -142,7 +142,7 @@ class Streams {
 
 class StandstillBuilder {
  public:
-  explicit StandstillBuilder(const JobView& job) : job_(job) {}
+  StandstillBuilder(const JobView& job, const std::vector<Orphan>& orphans) : job_(job), orphans_(orphans) {}
 
   Standstill build() {
     for (std::uint32_t rank = 0; rank < job_.ranks.size(); ++rank) {
@@ -258,10 +258,13 @@ class StandstillBuilder {
                    const MemberView& partner) {
     const auto at = points_.find({index_of_.at(group.members[own.member].rank), own.row});
     if (at == points_.end() || out_.points[at->second].kind != Kind::call) return;
+    const auto index = static_cast<std::uint32_t>(&group - job_.groups.data());
+    if (is_orphan(orphans_, index, own.member, own.row)) return;
     wait_for(at->second, partner, i < partners.size() ? std::optional(partners[i].row) : std::nullopt);
   }
 
   const JobView& job_;
+  const std::vector<Orphan>& orphans_;
   Standstill out_;
   std::map<std::pair<ProgramId, bool>, Streams> streams_;
   std::map<RankId, std::uint32_t> index_of_;
@@ -365,12 +368,12 @@ class CircleBuilder {
 
 }  // namespace
 
-std::optional<Standstill> standstill_of(const JobView& job) {
+std::optional<Standstill> standstill_of(const JobView& job, const std::vector<Orphan>& orphans) {
   const bool known = std::all_of(job.ranks.begin(), job.ranks.end(), [](const RankView& view) {
     const RankRecord& record = *view.record;
     return record.snapshot && record.whole_program && record.timing.value_or(false);
   });
-  return known ? std::optional(StandstillBuilder(job).build()) : std::nullopt;
+  return known ? std::optional(StandstillBuilder(job, orphans).build()) : std::nullopt;
 }
 
 std::vector<HeldCircle> held_circles(const JobView& job, const Standstill& standstill) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "analyzers/match/job_view.h"
+#include "analyzers/match/orphans.h"
 #include "analyzers/match/wait_graph.h"
 
 namespace ddx::analyzers {
@@ -30,8 +31,8 @@ struct Standstill {
   std::vector<std::vector<std::uint32_t>> waits_for;  // by point
 };
 
-// nullopt: some record is a buffer, or of programs that did not run.
-std::optional<Standstill> standstill_of(const JobView& job);
+// nullopt: some record is a buffer, or of programs that did not run. What stands in one of `orphans` waits for nobody.
+std::optional<Standstill> standstill_of(const JobView& job, const std::vector<Orphan>& orphans);
 
 // What waits in a circle, as a graph of ranks that holds nothing else: all of it is one of its cycles().
 struct HeldCircle {

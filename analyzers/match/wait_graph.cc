@@ -98,8 +98,14 @@ void add_collectives(const JobView& job, std::uint32_t group_index, const std::s
 class ChannelWaits {
  public:
   ChannelWaits(const JobView& job, std::uint32_t group, const std::pair<std::uint32_t, std::uint32_t>& ends,
-               const Channel& channel, WaitGraph& graph)
-      : job_(job), group_index_(group), group_(job.groups[group]), ends_(ends), channel_(channel), graph_(graph) {}
+               const Channel& channel, const std::vector<Orphan>& orphans, WaitGraph& graph)
+      : job_(job),
+        group_index_(group),
+        group_(job.groups[group]),
+        ends_(ends),
+        channel_(channel),
+        orphans_(orphans),
+        graph_(graph) {}
 
   void add() {
     const auto send_partner = [&](std::size_t i) { return recv_of(channel_, i); };
@@ -160,7 +166,8 @@ class ChannelWaits {
       // Of a list that ends before its rank did nobody can say what it lacks.
       const bool reach_known = partner->record && !partner->record->tail_lost && !job_.behind.contains(partner->rank);
       if (!partner->record) instance.unseen.push_back(graph_.index_of(partner->rank));
-      if (reach_known) instance.missing.push_back(graph_.index_of(partner->rank));
+      const bool never = is_orphan(orphans_, group_index_, instance.member, instance.row);
+      if (reach_known && !never) instance.missing.push_back(graph_.index_of(partner->rank));
       add_instance(graph_, std::move(instance));
       return;
     }
@@ -171,12 +178,13 @@ class ChannelWaits {
   const GroupView& group_;
   const std::pair<std::uint32_t, std::uint32_t>& ends_;
   const Channel& channel_;
+  const std::vector<Orphan>& orphans_;
   WaitGraph& graph_;
 };
 
-void add_p2p(const JobView& job, std::uint32_t group, WaitGraph& graph) {
+void add_p2p(const JobView& job, std::uint32_t group, const std::vector<Orphan>& orphans, WaitGraph& graph) {
   for (const auto& [ends, channel] : channels_of(job, job.groups[group])) {
-    ChannelWaits(job, group, ends, channel, graph).add();
+    ChannelWaits(job, group, ends, channel, orphans, graph).add();
   }
 }
 
@@ -413,12 +421,13 @@ std::uint32_t WaitGraph::index_of(RankId rank) const {
   return static_cast<std::uint32_t>(at - ranks.begin());
 }
 
-WaitGraph missing_call_graph(const JobView& job, const std::vector<CallPlace>& diverged) {
+WaitGraph missing_call_graph(const JobView& job, const std::vector<CallPlace>& diverged,
+                             const std::vector<Orphan>& orphans) {
   WaitGraph graph = empty_graph(job);
   const std::set<CallPlace> broken(diverged.begin(), diverged.end());
   for (std::uint32_t group = 0; group < job.groups.size(); ++group) {
     add_collectives(job, group, broken, graph);
-    add_p2p(job, group, graph);
+    add_p2p(job, group, orphans, graph);
   }
   mark_passed(job, graph);
   return graph;

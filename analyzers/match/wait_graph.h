@@ -8,6 +8,7 @@
 
 #include "analyzers/match/call_place.h"
 #include "analyzers/match/job_view.h"
+#include "analyzers/match/orphans.h"
 
 namespace ddx::analyzers {
 
@@ -53,8 +54,9 @@ struct WaitGraph {
 void add_instance(WaitGraph& graph, Instance instance);
 
 // Edges that hold in any model: a member has not enqueued the call, or has posted no partner for a send or receive.
-// `diverged`: where the members' calls do not agree.
-WaitGraph missing_call_graph(const JobView& job, const std::vector<CallPlace>& diverged);
+// `diverged`: where the members' calls do not agree. What stands in one of `orphans` waits for nobody.
+WaitGraph missing_call_graph(const JobView& job, const std::vector<CallPlace>& diverged,
+                             const std::vector<Orphan>& orphans);
 
 // The graph without the waits that ranks went on from: what is left holds them for certain.
 WaitGraph without_passed(const WaitGraph& graph);

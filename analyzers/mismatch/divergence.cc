@@ -12,13 +12,16 @@
 namespace ddx::analyzers {
 namespace {
 
-constexpr std::size_t kTail = 8192;     // calls looked at behind a difference
-constexpr std::size_t kHistory = 4096;  // and before it
+constexpr std::size_t kTail = 8192;           // calls looked at behind a difference
+constexpr std::size_t kMostOrdered = 65'536;  // calls compared for their order
+constexpr std::size_t kHistory = 4096;        // and before it
 
 // What one side called: before the difference and from it on.
 struct History {
   std::vector<std::uint64_t> before;
   std::vector<std::uint64_t> tail;
+  const MemberView* member = nullptr;
+  std::size_t at = 0;  // index of the first of `tail` among its calls
 };
 
 class GroupScan {
@@ -231,12 +234,22 @@ class GroupScan {
     const MemberView& member = group_.members[index];
     const auto at = static_cast<std::size_t>(member.call_at(seq) - member.calls.data());
     const std::size_t begin = at > kHistory ? at - kHistory : 0;
-    return {keys_.keys(member, begin, at - begin), keys_.keys(member, at, kTail)};
+    return {keys_.keys(member, begin, at - begin), keys_.keys(member, at, kTail), &member, at};
+  }
+
+  // All calls to the end of a whole program; none where they are not all known, or too many to be compared.
+  std::vector<std::uint64_t> all_from(std::uint32_t index, std::uint32_t seq) const {
+    const MemberView& member = group_.members[index];
+    const auto at = static_cast<std::size_t>(member.call_at(seq) - member.calls.data());
+    const std::size_t left = member.calls.size() - at;
+    const bool all = member.record->whole_program && !member.record->tail_lost && member.in_all == member.calls.size();
+    return all && left <= kMostOrdered ? keys_.keys(member, at, left) : std::vector<std::uint64_t>();
   }
 
   void classify(Divergence& d);
   std::string code_of(Divergence& d, const History& odd, const History& reference) const;
   std::string code_without_support(Divergence& d, const History& odd, const History& reference) const;
+  bool from_elsewhere(const History& history, std::size_t period) const;
   bool leaves_pattern(const History& leaver, const History& stayer) const;
   bool unique_to(const std::vector<std::uint32_t>& side, std::uint32_t seq, std::size_t length) const;
   bool alone(const Divergence& d) const;
@@ -263,12 +276,21 @@ std::string mismatch_code(Field field) {
   return "mismatch-type";
 }
 
+// A call like that of the round before, made at another place in the code.
+bool GroupScan::from_elsewhere(const History& history, std::size_t period) const {
+  const auto site = [&](std::size_t call) {
+    return call_site_text(job_, *history.member, history.member->calls[call].row);
+  };
+  const std::string now = site(history.at), before = site(history.at - period);
+  return !now.empty() && !before.empty() && now != before;
+}
+
 // `leaver` goes on to a call that is no part of the repeating pattern before it, while `stayer` goes round once more.
 bool GroupScan::leaves_pattern(const History& leaver, const History& stayer) const {
   const Pattern pattern = pattern_before(stayer.before);
   if (pattern.period == 0) return false;
   const auto round = std::span(stayer.before).last(pattern.period);
-  const bool stays = stayer.tail.front() == round.front();
+  const bool stays = stayer.tail.front() == round.front() && !from_elsewhere(stayer, pattern.period);
   return stays && std::find(round.begin(), round.end(), leaver.tail.front()) == round.end();
 }
 
@@ -380,7 +402,8 @@ std::string GroupScan::code_of(Divergence& d, const History& odd, const History&
       if (alone(d) && unique_to(d.sides[1], d.seq, d.edit.length)) return "rank0-only";
       if (leaves_pattern(reference, odd)) return "uneven-steps";
       return beginning_lost ? "shifted" : "rank-skipped";
-    case Edit::Kind::swap: return "order-inverted";
+    case Edit::Kind::swap:
+    case Edit::Kind::reorder: return "order-inverted";
     case Edit::Kind::replace:
     case Edit::Kind::none: break;
   }
@@ -392,6 +415,10 @@ void GroupScan::classify(Divergence& d) {
   History reference = history_of(reference_index, d.seq);
   History odd = history_of(odd_index, d.seq);
   d.edit = explain_difference(odd.tail, reference.tail);
+  if (d.edit.kind != Edit::Kind::swap && d.edit.kind != Edit::Kind::replace) {
+    const Edit order = explain_order(all_from(odd_index, d.seq), all_from(reference_index, d.seq));
+    if (order.kind != Edit::Kind::none) d.edit = order;
+  }
   if (!d.has_majority && d.edit.kind == Edit::Kind::skip) {
     // Two equal sides: "one has a call more" and "the other one less" are the same sentence; tell it of the side that
     // makes the call, since that call can be shown.

@@ -91,6 +91,10 @@ std::string summary_of(const Divergence& d, const Words& w) {
     return fmt::format("{} {} off by {} call{} against {} ({})", w.odd, w.many ? "are" : "is", d.edit.length,
                        d.edit.length == 1 ? "" : "s", w.others, w.place);
   }
+  if (d.code == "order-inverted" && d.edit.kind == Edit::Kind::reorder) {
+    return fmt::format("{} {} the same calls in another order than {}: {} comes first there, and {} here ({})", w.odd,
+                       w.many ? "make" : "makes", w.others, w.odd_call, w.other_call, w.place);
+  }
   if (d.code == "order-inverted") {
     return fmt::format("{} swapped two operations: {} comes before {} there ({})", w.odd, w.odd_call, w.other_call,
                        w.place);
@@ -162,11 +166,19 @@ std::string why_of(const JobView& job, const Divergence& d, const Words& w) {
       }
       break;
     case Edit::Kind::swap: text += "Exchanging the two makes the rest agree.\n"; break;
+    case Edit::Kind::reorder:
+      text += fmt::format(
+          "From there to the end of their programs, {} calls at a time, both make the same calls: nothing was left out "
+          "or added.\n",
+          d.edit.length);
+      break;
     case Edit::Kind::none: text += "No single change of one list makes the rest agree.\n"; break;
   }
   if (!d.has_majority && d.culprits.size() > 1)
     text += "No side holds more than half of the ranks, so none is right by majority: all are named.\n";
-  if (d.code == "rank-skipped" || d.code == "shifted" || d.code == "uneven-steps") {
+  const MemberView& odd = group.members[d.sides[1].front()];
+  const bool any_before = odd.record->head_lost || odd.first_known.value_or(0) < d.seq;
+  if (any_before && (d.code == "rank-skipped" || d.code == "shifted" || d.code == "uneven-steps")) {
     text += fmt::format(
         "Calls before seq {} matched by shape only: if equal calls precede it, the first real difference may "
         "be earlier, with values mixed silently.\n",
@@ -203,9 +215,7 @@ std::string advice_of(const std::string& code, const Words& w) {
         w.odd);
   }
   if (code == "rank-skipped" || code == "shifted") {
-    return "Look at the call site shown: a branch, an early return or an exception handler that only some ranks take "
-           "leads "
-           "around it.";
+    return "Look for a branch, an early return or an exception handler around that call that only some ranks take.";
   }
   if (code == "order-inverted") return "Issue both operations in the same order on all ranks.";
   if (code == "group-create") {

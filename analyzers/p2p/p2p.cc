@@ -167,7 +167,7 @@ std::vector<Finding> find_bad_peers(const JobView& job) {
     f.summary = fmt::format("{} {} a root or peer outside the group: {} (group {} has {} members)", bad->ranks.label(8),
                             bad->ranks.size() == 1 ? "names" : "name", describe_call(job, *bad->member, bad->row),
                             group.label, group.members.size());
-    f.explanation = "The number is a position in the communicator; the communicator has no such member.\n";
+    f.explanation = fmt::format("The communicator has no such member: its members are {}.\n", group.ranks().label(8));
     f.evidence = {call_evidence(job, group, *bad->member, bad->row)};
     f.advice =
         "Check whether a global rank is passed where a group rank is meant (or the reverse), and neighbours at the "

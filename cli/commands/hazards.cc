@@ -51,7 +51,7 @@ std::string circle_text(const analyzers::WaitGraph& graph, const std::vector<ana
 
 // Who waits for whom where groups start only as a whole: what the snapshot shows, and what the groups are held by.
 analyzers::WaitGraph strict_waits(const analyzers::JobView& job, const std::vector<sim::HeldGroup>& held) {
-  analyzers::WaitGraph graph = analyzers::missing_call_graph(job, {});
+  analyzers::WaitGraph graph = analyzers::missing_call_graph(job, {}, {});
   for (const sim::HeldGroup& wait : held) {
     if (!job.known.contains(wait.rank) || !job.known.contains(wait.awaited)) continue;
     analyzers::Instance instance;

@@ -125,12 +125,7 @@ bool ReplayEngine::step_host(std::uint32_t id) {
 bool ReplayEngine::done_by_host(std::uint32_t id) {
   Rank& rank = ranks_[id];
   set_state(id, rank.pc, OpState::completed);
-  if (timed()) {
-    OpTimes& times = times_[rank.base + rank.pc];
-    if (rank.now == kForever) refuse_time();
-    times.ready = times.end = rank.now;
-    rank.last_end = std::max(rank.last_end, rank.now);
-  }
+  end_at(rank, rank.pc);
   ++rank.pc;
   return true;
 }
@@ -195,6 +190,7 @@ bool ReplayEngine::end_group(std::uint32_t id) {
   for (std::uint32_t at = begin + 1; at < end; ++at) {
     if (ops[at].leads_batch) start_stream(id, ops[at].stream);
   }
+  end_at(rank, end);
   return rank.stream_ordered || wait_in(rank, HostWait::group, kNoOp, end);
 }
 

@@ -221,6 +221,14 @@ class ReplayEngine {
   void note_issue(const Rank& rank, std::uint32_t op);
   void note_start(const Rank& rank, const UnrolledOp& op, std::uint32_t at);
   void note_end(Rank& rank, const UnrolledOp& op, std::uint32_t at, Picos end, Picos ready);
+  // An operation of the host itself is over now.
+  void end_at(Rank& rank, std::uint32_t at) {
+    if (!timed()) return;
+    if (rank.now == kForever) refuse_time();
+    OpTimes& times = times_[rank.base + at];
+    times.ready = times.end = rank.now;
+    rank.last_end = std::max(rank.last_end, rank.now);
+  }
   void wake(Rank& rank);  // the host's clock to the end of what it waited for
   Picos compute_time(std::uint32_t id, std::uint32_t op) const;
   Picos start_of(OpRef ref) const { return timed() ? times_[ranks_[ref.rank].base + ref.op].start : 0; }

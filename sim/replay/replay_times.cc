@@ -50,7 +50,10 @@ void ReplayEngine::wake(Rank& rank) {
   switch (rank.wait) {
     case HostWait::none: return;
     case HostWait::op: rank.now = std::max(rank.now, times_[rank.base + rank.waits_for].end); return;
-    case HostWait::group: rank.now = std::max(rank.now, rank.group_end); return;
+    case HostWait::group:
+      rank.now = std::max(rank.now, rank.group_end);
+      end_at(rank, rank.pc - 1);  // the group's end, behind which the host stands
+      return;
     case HostWait::all: rank.now = std::max(rank.now, rank.last_end); return;
   }
 }

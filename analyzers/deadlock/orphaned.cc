@@ -1,0 +1,208 @@
+#include "analyzers/deadlock/orphaned.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <set>
+#include <tuple>
+
+#include "analyzers/deadlock/wait_text.h"
+#include "analyzers/match/channels.h"
+
+namespace ddx::analyzers {
+namespace {
+
+constexpr std::size_t kMostAlone = 3;  // findings of single calls in one group; more are put together
+constexpr std::size_t kMostShown = 4;
+
+class OrphanJudge {
+ public:
+  OrphanJudge(const JobView& job, const WaitGraph& graph, const std::vector<Orphan>& orphans)
+      : job_(job), graph_(graph), orphans_(orphans) {
+    for (const Orphan& call : orphans_) {
+      if (stands(call) && heads_.insert({call.group, call.member, call.partner, call.sends}).second) {
+        standing_.push_back(&call);
+      }
+    }
+  }
+
+  std::vector<Finding> judge() {
+    std::set<const Orphan*> told;
+    for (const Orphan* call : standing_) {
+      if (told.contains(call)) continue;
+      const auto wrong = wrong_peer_of(*call);
+      const auto elsewhere = wrong ? std::nullopt : in_another_group(*call);
+      if (!wrong && !elsewhere) continue;
+      findings_.push_back(wrong ? wrong_peer(wrong->first, wrong->second) : two_groups(*call, *elsewhere));
+      const Orphan& other_half = wrong ? wrong->second : *elsewhere;
+      for (const Orphan* other : standing_) {
+        if (same_channel(*other, wrong ? wrong->first : *call) || same_channel(*other, other_half)) told.insert(other);
+      }
+    }
+    std::erase_if(standing_, [&told](const Orphan* call) { return told.contains(call); });
+    tell_alone();
+    return std::move(findings_);
+  }
+
+ private:
+  static bool same_channel(const Orphan& a, const Orphan& b) {
+    return std::tuple(a.group, a.member, a.partner, a.sends) == std::tuple(b.group, b.member, b.partner, b.sends);
+  }
+
+  const MemberView& member(const Orphan& call) const { return job_.groups[call.group].members[call.member]; }
+  RankId rank(const Orphan& call) const { return member(call).rank; }
+  RankId partner(const Orphan& call) const { return job_.groups[call.group].members[call.partner].rank; }
+  std::string text(const Orphan& call) const { return describe_call(job_, member(call), call.row); }
+
+  // Where it is known what has started, what is only enqueued stands behind something else.
+  bool stands(const Orphan& call) const {
+    const MemberView& own = member(call);
+    return own.record->timing.value_or(false) ? own.program->state(call.row) == OpState::started
+                                              : own.in_flight(call.row);
+  }
+
+  // The call that names a wrong peer, and the one at the peer that was meant, where `call` is one of the two and only
+  // one reading of it fits.
+  std::optional<std::pair<Orphan, Orphan>> wrong_peer_of(const Orphan& call) const {
+    std::optional<std::pair<Orphan, Orphan>> found;
+    if (const auto meant = meant_partner(job_, orphans_, call)) found = {call, *meant};
+    for (const Orphan& other : orphans_) {
+      const bool fits = other.group == call.group && other.member == call.partner && other.sends != call.sends;
+      const auto meant = fits ? meant_partner(job_, orphans_, other) : std::nullopt;
+      if (!meant || !same_channel(*meant, call)) continue;
+      if (found && !same_channel(found->first, other)) return std::nullopt;
+      if (!found) found = {other, call};
+    }
+    return found;
+  }
+
+  // The other half of the message, posted in another communicator.
+  std::optional<Orphan> in_another_group(const Orphan& call) const {
+    const auto at = std::find_if(orphans_.begin(), orphans_.end(), [&](const Orphan& other) {
+      return other.group != call.group && other.sends != call.sends && rank(other) == partner(call) &&
+             partner(other) == rank(call) &&
+             fit_together(signature(call.sends ? call : other), signature(call.sends ? other : call));
+    });
+    return at == orphans_.end() ? std::nullopt : std::optional(*at);
+  }
+
+  const Signature& signature(const Orphan& call) const {
+    return job_.trace->signature(member(call).program->signature(call.row));
+  }
+
+  RankSet waiting_on(const RankSet& ranks, const RankSet& culprits) const {
+    RankSet all = victims_of(graph_, ranks);
+    all.insert(ranks);
+    return all.without(culprits);
+  }
+
+  Finding blank(const Orphan& call) const {
+    Finding f;
+    f.code = "p2p-unmatched";
+    f.subjects = {"group " + job_.groups[call.group].label};
+    return f;
+  }
+
+  EvidenceLine line(const Orphan& call) const {
+    return call_evidence(job_, job_.groups[call.group], member(call), call.row);
+  }
+
+  Finding wrong_peer(const Orphan& call, const Orphan& meant) const {
+    Finding f = blank(call);
+    f.confidence = Confidence::medium;
+    f.ranks = RankSet{rank(call)};
+    f.victims = waiting_on(stands(meant) ? RankSet{rank(call), rank(meant)} : f.ranks, f.ranks);
+    f.summary =
+        call.sends
+            ? fmt::format("rank {} sends to rank {} what rank {} waits to receive from it: {} (group {})",
+                          rank(call).value, partner(call).value, rank(meant).value, text(call),
+                          job_.groups[call.group].label)
+            : fmt::format("rank {} waits for rank {} to send what rank {} sends it: {} (group {})", rank(call).value,
+                          partner(call).value, rank(meant).value, text(call), job_.groups[call.group].label);
+    f.explanation = fmt::format(
+        "The whole programs are known: rank {} never posts a {} that would meet it, and nobody meets {} of rank {}. "
+        "One "
+        "wrong peer explains both.\n",
+        partner(call).value, call.sends ? "receive" : "send", text(meant), rank(meant).value);
+    f.evidence = {line(call), line(meant)};
+    f.advice = fmt::format("Look at how rank {} works out the peer of that call: rank {} would fit.", rank(call).value,
+                           rank(meant).value);
+    return f;
+  }
+
+  Finding two_groups(const Orphan& call, const Orphan& other) const {
+    Finding f = blank(call);
+    f.subjects.push_back("group " + job_.groups[other.group].label);
+    f.confidence = Confidence::high;
+    f.ranks = RankSet{rank(call), rank(other)};
+    f.victims = victims_of(graph_, f.ranks);
+    f.summary =
+        fmt::format("ranks {} and {} post the two halves of a message in two groups: {} (group {}), {} (group {})",
+                    rank(call).value, rank(other).value, text(call), job_.groups[call.group].label, text(other),
+                    job_.groups[other.group].label);
+    f.explanation = "A send meets a receive of its own communicator only; neither of these has a partner there.\n";
+    f.evidence = {line(call), line(other)};
+    f.advice = "Pass the same group to both calls.";
+    return f;
+  }
+
+  Finding alone(const Orphan& call) const {
+    Finding f = blank(call);
+    f.confidence = Confidence::high;
+    f.ranks = RankSet{rank(call), partner(call)};
+    f.victims = victims_of(graph_, f.ranks);
+    const char* wanted = call.sends ? "receive" : "send";
+    f.summary = fmt::format("rank {} never posts the {} that meets {} (group {}): rank {} waits in it",
+                            partner(call).value, wanted, text(call), job_.groups[call.group].label, rank(call).value);
+    const bool idle = graph_.waits_in[graph_.index_of(partner(call))].empty();
+    f.explanation = fmt::format("The whole program of rank {} is known{}, and it has no {} left for that call.\n",
+                                partner(call).value, idle ? " and over" : "", wanted);
+    f.evidence = {line(call)};
+    f.advice = "Compare the two call sites: either the call is one too many, or its partner was left out.";
+    return f;
+  }
+
+  Finding together(const std::vector<const Orphan*>& calls) const {
+    Finding f = blank(*calls.front());
+    f.confidence = Confidence::high;
+    for (const Orphan* call : calls) f.ranks.insert(RankSet{rank(*call), partner(*call)});
+    f.victims = victims_of(graph_, f.ranks);
+    f.summary = fmt::format("{} stand in {} sends and receives that nobody ever meets (group {})", f.ranks.label(8),
+                            calls.size(), job_.groups[calls.front()->group].label);
+    f.explanation = "The whole programs are known, and no call is left that would meet these.\n";
+    for (std::size_t i = 0; i < calls.size() && i < kMostShown; ++i) {
+      f.explanation += fmt::format("  rank {}: {}\n", rank(*calls[i]).value, text(*calls[i]));
+      f.evidence.push_back(line(*calls[i]));
+    }
+    f.advice = "Look at how the ranks work out the peers of their sends and receives.";
+    return f;
+  }
+
+  void tell_alone() {
+    for (auto at = standing_.begin(); at != standing_.end();) {
+      const auto end =
+          std::find_if(at, standing_.end(), [&](const Orphan* call) { return call->group != (*at)->group; });
+      if (std::distance(at, end) > static_cast<std::ptrdiff_t>(kMostAlone)) {
+        findings_.push_back(together({at, end}));
+        at = end;
+      }
+      for (; at != end; ++at) findings_.push_back(alone(**at));
+    }
+  }
+
+  const JobView& job_;
+  const WaitGraph& graph_;
+  const std::vector<Orphan>& orphans_;
+  std::set<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, bool>> heads_;
+  std::vector<const Orphan*> standing_;  // of each channel the first that some rank is in, by group
+  std::vector<Finding> findings_;
+};
+
+}  // namespace
+
+std::vector<Finding> orphan_findings(const JobView& job, const WaitGraph& graph, const std::vector<Orphan>& orphans) {
+  return OrphanJudge(job, graph, orphans).judge();
+}
+
+}  // namespace ddx::analyzers
