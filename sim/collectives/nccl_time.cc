@@ -309,7 +309,10 @@ NcclMicros nccl_micros(const NcclCall& call, const NcclTimes& times) {
     // Its messages are long on the way, and what follows is sent meanwhile.
     time.moving = std::hypot(time.wait, time.moving) - time.wait;
   }
-  time.moving = std::max(time.moving, call.bound - time.wait);
+  // What moves takes the links for as long as they need, whatever is said of the wait before.
+  const double total = std::max(time.total(), call.bound);
+  time.moving = std::max(time.moving, call.bound);
+  time.wait = std::max(0., total - time.moving);
   return time;
 }
 

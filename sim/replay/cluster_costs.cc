@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <set>
 
@@ -18,15 +19,13 @@
 namespace ddx::sim {
 namespace {
 
-// Kinds of resource of a rank: its way to the node's switch and back, its NIC, its leaf's uplinks.
+// Kinds of resource of a rank: its way to the node's switch and back, or its links to each place of its node; then its
+// NIC out and in, its leaf's uplinks up and down.
 using Resource = std::uint16_t;
 constexpr Resource kLocalOut = 0;
-[[maybe_unused]] constexpr Resource kLocalIn = 1;
-constexpr Resource kNicOut = 2;
-[[maybe_unused]] constexpr Resource kNicIn = 3;
-constexpr Resource kLeafUp = 4;
 
-constexpr double kMostBusy = 1e30;  // bytes: more than any link carries
+// Ranks of a node whose links to each other are told apart; more are taken to have a switch.
+constexpr std::uint32_t kMostMeshed = 16;
 
 // Members of a communicator whose calls are carried out message by message to be priced: a second of it.
 constexpr std::size_t kMostStepped = 4096;
@@ -56,6 +55,17 @@ std::uint32_t most_of(const std::vector<RankId>& members, const Key& key) {
   return most;
 }
 
+std::uint64_t part_of(double share) {
+  return static_cast<std::uint64_t>(std::clamp(share, 0., 1.) * static_cast<double>(kWholeResource));
+}
+
+// Out of a port and into one.
+void add_pair(Resource out, std::uint64_t part, std::vector<ResourceUse>& uses) {
+  if (part == 0) return;
+  uses.push_back({out, part});
+  uses.push_back({static_cast<Resource>(out + 1), part});
+}
+
 class ClusterCosts final : public CostModel {
  public:
   ClusterCosts(const Cluster& cluster, const Algorithm* algorithm)
@@ -67,7 +77,8 @@ class ClusterCosts final : public CostModel {
   }
   std::uint64_t mark(const Communicator& communicator) const override;
   std::uint64_t mark(RankId from, RankId to) const override {
-    return (domain_of(from) == domain_of(to) ? 0U : 1U) | (leaf_of(from) == leaf_of(to) ? 0U : 2U);
+    const std::uint64_t apart = (domain_of(from) == domain_of(to) ? 0U : 1U) | (leaf_of(from) == leaf_of(to) ? 0U : 2U);
+    return apart | (meshed() && apart == 0 ? 4 * (std::uint64_t{place_of(to)} + 1) : 0);
   }
   std::vector<std::uint32_t> resources(RankId rank) const override;
 
@@ -88,6 +99,12 @@ class ClusterCosts final : public CostModel {
     const std::uint32_t local = static_cast<std::uint32_t>(rank.value) % cluster_.ranks_per_node;
     return node_of(rank) * nics_of_node() + local * nics_of_node() / cluster_.ranks_per_node;
   }
+  // Within their nodes, each given once.
+  std::set<std::uint32_t> places_of(const std::vector<RankId>& members) const {
+    std::set<std::uint32_t> places;
+    for (const RankId member : members) places.insert(place_of(member));
+    return places;
+  }
   bool fits(const std::vector<RankId>& members) const {
     return !members.empty() && std::all_of(members.begin(), members.end(), [&](RankId rank) {
       return rank.value >= 0 && static_cast<std::uint64_t>(rank.value) < cluster_.ranks();
@@ -103,7 +120,22 @@ class ClusterCosts final : public CostModel {
                                      const Algorithm& algorithm) const;
   std::vector<ResourceUse> uses_of(const std::vector<RankId>& members, const Placement& placement, const Work& work,
                                    const Price& price) const;
+  double whole_share(const std::vector<RankId>& members, const Placement& placement, const Work& work,
+                     const Price& price) const;
+  void add_local(const std::vector<RankId>& members, std::uint64_t part, std::vector<ResourceUse>& uses) const;
   double leaf_rate() const;
+  double nic_rate() const {
+    return static_cast<double>(cluster_.network.bytes_per_second) *
+           std::max(1.0, std::floor(static_cast<double>(cluster_.nics_per_node) / nics_of_node()));
+  }
+  std::uint32_t place_of(RankId rank) const { return static_cast<std::uint32_t>(rank.value) % cluster_.ranks_per_node; }
+  bool meshed() const {
+    const bool wired = cluster_.wiring == Wiring::mesh || cluster_.wiring == Wiring::cube_mesh;
+    return wired && cluster_.library == Library::nccl && cluster_.ranks_per_node > 1 &&
+           cluster_.ranks_per_node <= kMostMeshed && cluster_.domain_nodes == 1;
+  }
+  Resource nic_out() const { return static_cast<Resource>(meshed() ? cluster_.ranks_per_node : 2); }
+  Resource leaf_up() const { return static_cast<Resource>(nic_out() + 2); }
 
   Cluster cluster_;
   const Algorithm* algorithm_;
@@ -123,6 +155,9 @@ std::uint64_t ClusterCosts::mark(const Communicator& communicator) const {
                                    most_of(members, [this](RankId rank) { return nic_of(rank); }),
                                    most_of(members, [this](RankId rank) { return leaf_of(rank); })}) {
     add(most);
+  }
+  if (meshed()) {
+    for (const std::uint32_t taken : places_of(members)) add(taken);
   }
   if (cluster_.library == Library::nccl || !between(members)) return hash;
   std::map<std::uint32_t, std::uint32_t> nodes, leaves;  // numbered as they first come
@@ -188,6 +223,26 @@ double ClusterCosts::leaf_rate() const {
          std::max(1.0, cluster_.oversubscription);
 }
 
+// Of NCCL's calls, how much of the fullest link: two at once take what one of twice the size takes. So a link gives at
+// most what one large call reaches on it, which is less than it is sold with, and what a small call leaves free while
+// its pipeline fills is left to others.
+double ClusterCosts::whole_share(const std::vector<RankId>& members, const Placement& placement, const Work& work,
+                                 const Price& price) const {
+  if (work.bytes > std::numeric_limits<std::uint64_t>::max() / 2 || price.transfer <= 0) return 1;
+  Work twice = work;
+  twice.bytes *= 2;
+  const auto both = price_of(members, placement, twice);
+  return both ? std::min(1., static_cast<double>(both->transfer) / 2 / static_cast<double>(price.transfer)) : 1;
+}
+
+// Of each member: over its port, or over its links to the places that members have.
+void ClusterCosts::add_local(const std::vector<RankId>& members, std::uint64_t part,
+                             std::vector<ResourceUse>& uses) const {
+  if (part == 0) return;
+  if (!meshed()) return add_pair(kLocalOut, part, uses);
+  for (const std::uint32_t taken : places_of(members)) uses.push_back({static_cast<Resource>(taken), part});
+}
+
 // What each member moves over its links while the transfer lasts. Rings and trees cross the border of a node, and of a
 // leaf, once for all members behind it; what everybody sends to everybody does not. Of gloo and MPI, whose algorithms
 // know nothing of nodes, the NICs are taken to be busy all the time. The price is that of the call alone: it never
@@ -200,30 +255,27 @@ std::vector<ResourceUse> ClusterCosts::uses_of(const std::vector<RankId>& member
   const double all = placement.ranks;
   const double inside = most_of(members, [this](RankId rank) { return domain_of(rank); });
   const double on_nic = most_of(members, [this](RankId rank) { return nic_of(rank); });
-  const double of_leaf = most_of(members, [this](RankId rank) { return leaf_of(rank); });
   const double crossing = crosses_once(nccl_shape(cluster_, placement), work, price) ? whole : moved;
-  std::vector<ResourceUse> uses;
-  const auto add = [&](Resource out, double bytes, double rate, double sharers) {
-    ResourceUse use = use_of(out, bytes, price.transfer, rate);
-    if (sharers > 0) {
-      use.part = std::min(use.part, static_cast<std::uint64_t>(static_cast<double>(kWholeResource) / sharers));
-    }
-    if (use.part == 0) return;
-    uses.push_back(use);
-    uses.push_back({static_cast<Resource>(out + 1), use.part});
-  };
+  const double seconds = static_cast<double>(price.transfer) / static_cast<double>(kPicosPerSecond);
+  if (seconds <= 0) return {};
+  double local = 0, nic = 0;  // of a member's links, and by each member of its NIC
   if (inside > 1 || !over_network) {
-    const double local = to_all ? whole * (inside - 1) / all : switch_reduces(price) ? whole : moved;
-    add(kLocalOut, local, static_cast<double>(cluster_.local.bytes_per_second), 1);
+    const double bytes = to_all ? whole * (inside - 1) / all : switch_reduces(price) ? whole : moved;
+    const double links = meshed() ? (inside - 1) / (cluster_.ranks_per_node - 1.) : 1;
+    local = bytes / (static_cast<double>(cluster_.local.bytes_per_second) * links) / seconds;
   }
+  if (over_network) nic = nccl ? (to_all ? whole * (all - inside) / all : crossing / inside) / nic_rate() / seconds : 1;
+  const double fullest = std::max(local, nic * on_nic);
+  const double scale = nccl && fullest > 0 ? whole_share(members, placement, work, price) / fullest : 1;
+  std::vector<ResourceUse> uses;
+  add_local(members, part_of(local * scale), uses);
   if (!over_network) return uses;
-  const double nic_rate = static_cast<double>(cluster_.network.bytes_per_second) *
-                          std::max(1.0, std::floor(static_cast<double>(cluster_.nics_per_node) / nics_of_node()));
-  const double nic = to_all ? whole * (all - inside) / all : crossing / inside;
-  add(kNicOut, nccl ? nic : kMostBusy, nic_rate, on_nic);
+  add_pair(nic_out(), part_of(std::min(nic * scale, 1 / on_nic)), uses);
   if (placement.leaves > 1) {
+    const double of_leaf = most_of(members, [this](RankId rank) { return leaf_of(rank); });
     const double up = to_all ? whole * (all - of_leaf) / all : crossing / of_leaf;
-    add(kLeafUp, up, leaf_rate(), nccl ? 0 : of_leaf);
+    const std::uint64_t part = use_of(leaf_up(), up, price.transfer, leaf_rate()).part;
+    add_pair(leaf_up(), nccl ? part : std::min(part, part_of(1 / of_leaf)), uses);
   }
   return uses;
 }
@@ -250,23 +302,38 @@ std::optional<Cost> ClusterCosts::cost_of(RankId from, RankId to, std::uint64_t 
   Cost cost{*price, {}, {}, {}};
   const double moved = static_cast<double>(bytes);
   const LinkSpec& link = over_network ? cluster_.network : cluster_.local;
-  const auto add = [&](Resource out, double rate) {
-    cost.uses.push_back(use_of(out, moved, price->transfer, rate));
-    cost.receiver_uses.push_back(use_of(static_cast<Resource>(out + 1), moved, price->transfer, rate));
+  const auto add = [&cost](Resource out, std::uint64_t part) {
+    cost.uses.push_back({out, part});
+    cost.receiver_uses.push_back({static_cast<Resource>(out + 1), part});
   };
-  add(over_network ? kNicOut : kLocalOut, static_cast<double>(link.bytes_per_second));
-  if (over_network && leaf_of(from) != leaf_of(to)) add(kLeafUp, leaf_rate());
+  const Resource out = over_network ? nic_out() : kLocalOut;
+  const std::uint64_t part = cluster_.library == Library::nccl
+                                 ? part_of(whole_share(ends, placement, work, *price))
+                                 : use_of(out, moved, price->transfer, static_cast<double>(link.bytes_per_second)).part;
+  if (!over_network && meshed()) {
+    cost.uses.push_back({static_cast<Resource>(place_of(to)), part});
+    return cost;
+  }
+  add(out, part);
+  if (over_network && leaf_of(from) != leaf_of(to)) {
+    add(leaf_up(), use_of(leaf_up(), moved, price->transfer, leaf_rate()).part);
+  }
   return cost;
 }
 
 std::vector<std::uint32_t> ClusterCosts::resources(RankId rank) const {
   const auto number = static_cast<std::uint32_t>(rank.value);
-  const std::uint32_t nics = nics_of_node(), nic = nic_of(rank);
-  const auto first_nic = static_cast<std::uint32_t>(2 * cluster_.ranks());
+  const std::uint32_t nics = nics_of_node(), nic = nic_of(rank), local = nic_out();
+  std::vector<std::uint32_t> made;
+  for (std::uint32_t kind = 0; kind < local; ++kind) {
+    made.push_back(meshed() && kind == place_of(rank) ? kNoResource : local * number + kind);
+  }
+  const auto first_nic = static_cast<std::uint32_t>(local * cluster_.ranks());
   const std::uint32_t first_leaf = first_nic + 2 * cluster_.nodes * nics;
-  std::vector<std::uint32_t> made{2 * number, 2 * number + 1, first_nic + 2 * nic, first_nic + 2 * nic + 1};
-  made.push_back(first_leaf + 2 * leaf_of(rank));
-  made.push_back(first_leaf + 2 * leaf_of(rank) + 1);
+  for (const std::uint32_t first : {first_nic + 2 * nic, first_leaf + 2 * leaf_of(rank)}) {
+    made.push_back(first);
+    made.push_back(first + 1);
+  }
   return made;
 }
 

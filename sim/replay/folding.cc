@@ -210,6 +210,7 @@ void Folder::mark_bindings(const std::vector<std::uint32_t>& classes) {
   }
   std::fill(resource_marks_.begin(), resource_marks_.end(), Mark{});
   for (std::size_t row = 0; row < options_.resources.size(); ++row) {
+    if (options_.resources[row] == kNoResource) continue;
     Mark edge;
     edge.add(std::uint64_t{classes[row / options_.resource_kinds]} << 32 | row % options_.resource_kinds);
     resource_marks_[options_.resources[row]].add_unordered(edge);
@@ -251,7 +252,8 @@ std::vector<std::uint32_t> Folder::refine() {
         mark.add(channel == kNoOp ? Mark{} : channel_marks_[channel]);
       }
       for (std::uint32_t k = 0; k < options_.resource_kinds; ++k) {
-        mark.add(resource_marks_[options_.resources[std::size_t{i} * options_.resource_kinds + k]]);
+        const std::uint32_t resource = options_.resources[std::size_t{i} * options_.resource_kinds + k];
+        mark.add(resource == kNoResource ? Mark{} : resource_marks_[resource]);
       }
       finer[i] = next.of(mark);
     }
@@ -337,11 +339,12 @@ void Folder::number_resources() {
   out_.resource_weight.assign(out_.resource.size(), 0);
   for (std::size_t row = 0; row < out_.resource.size(); ++row) {
     const std::size_t record = out_.representative[row / kinds];
-    out_.resource[row] = number[options_.resources[record * kinds + row % kinds]];
+    const std::uint32_t resource = options_.resources[record * kinds + row % kinds];
+    out_.resource[row] = resource == kNoResource ? 0 : number[resource];
   }
   for (std::size_t row = 0; row < options_.resources.size(); ++row) {
     const std::uint32_t resource = options_.resources[row];
-    if (first[number[resource]] != resource) continue;
+    if (resource == kNoResource || first[number[resource]] != resource) continue;
     ++out_.resource_weight[std::size_t{out_.class_of[row / kinds]} * kinds + row % kinds];
   }
 }
@@ -353,7 +356,11 @@ Folding Folder::run() {
   comm_marks_.resize(trace_.communicators().size());
   channel_marks_.resize(senders_.size());
   if (!options_.resources.empty()) {
-    resource_marks_.resize(*std::max_element(options_.resources.begin(), options_.resources.end()) + std::size_t{1});
+    std::size_t most = 0;
+    for (const std::uint32_t resource : options_.resources) {
+      if (resource != kNoResource) most = std::max<std::size_t>(most, resource + std::size_t{1});
+    }
+    resource_marks_.resize(most);
   }
   number_classes(refine());
   mark_bindings(out_.class_of);

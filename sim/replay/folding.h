@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/replay/timing.h"
 #include "sim/replay/unrolled_program.h"
 #include "traces/model/trace.h"
 
@@ -21,7 +22,8 @@ struct FoldOptions {
   // Likewise of communicators, and of channels by their ends. Empty: none is.
   std::function<std::uint64_t(const Communicator&)> comm_label;
   std::function<std::uint64_t(RankId from, RankId to)> channel_label;
-  // What records share besides: numbers of resources, `resource_kinds` of them for each record. Empty: nothing.
+  // What records share besides: numbers of resources (or kNoResource), `resource_kinds` of them for each record. Empty:
+  // nothing.
   std::uint32_t resource_kinds = 0;
   std::vector<std::uint32_t> resources;
 };
@@ -40,7 +42,7 @@ struct Folding {
   std::vector<CommId> comm_representative;  // by class of communicators: its first one
   // Kind k of class c is row c * resource_kinds + k.
   std::vector<std::uint32_t> resource;         // class of resources
-  std::vector<std::uint32_t> resource_weight;  // ranks of this class that use one such resource as this kind
+  std::vector<std::uint32_t> resource_weight;  // ranks of this class that use one such resource as this kind; 0: none
   std::uint32_t resources = 0;                 // classes of resources
   std::uint32_t channels = 0;                  // classes of channels
 };

@@ -74,7 +74,7 @@ void ReplayEngine::add_loads(std::uint32_t rank, const std::vector<ResourceUse>&
   const std::size_t kinds = folding_.resource.size() / ranks_.size();
   for (const ResourceUse& use : uses) {
     const std::size_t row = rank * kinds + use.kind;
-    if (use.part > 0)
+    if (use.part > 0 && folding_.resource_weight[row] > 0)
       loads_.push_back({folding_.resource[row], std::min(kMostWeight, folding_.resource_weight[row] * use.part)});
   }
 }

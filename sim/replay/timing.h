@@ -19,6 +19,7 @@ namespace ddx::sim {
 // do. More is possible: then the resource alone makes an operation slower than its price.
 constexpr std::uint64_t kWholeResource = std::uint64_t{1} << 20;
 constexpr std::uint64_t kMostOfResource = kWholeResource << 11;
+constexpr std::uint32_t kNoResource = 0xffffffff;  // the number of none
 struct ResourceUse {
   std::uint16_t kind = 0;
   std::uint64_t part = kWholeResource;  // at most kMostOfResource
@@ -56,8 +57,8 @@ class CostModel {
   // nullopt: the model has no price for it. Throws Error where it has one below bound().
   std::optional<Cost> collective(const Communicator& communicator, const Work& work) const;
   std::optional<Cost> transfer(RankId from, RankId to, std::uint64_t bytes) const;
-  // The resources of a rank, by kind, as many for every rank: two ranks of one number share one. Empty: nothing is
-  // ever in anybody's way.
+  // The resources of a rank, by kind, as many for every rank: two ranks of one number share one; kNoResource: it has
+  // none of that kind. Empty: nothing is ever in anybody's way.
   virtual std::vector<std::uint32_t> resources(RankId rank) const = 0;
   // Whether everything is simulated message by message: then every rank is run, and network() and steps() are asked
   // instead of collective() and transfer().
