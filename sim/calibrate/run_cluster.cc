@@ -143,7 +143,7 @@ double pcie_rate(GpuArch arch) {
 void set_local(const RunHardware& hardware, const GpuModel& model, Cluster& cluster) {
   cluster.wiring = model.wiring;
   cluster.nvls = model.nvls;
-  double gigabytes = model.local_gbps;
+  double gigabytes = local_gbps(model, hardware.gpus_per_node);
   const bool pcie = says(hardware.intra, "PCI") || (says(hardware.gpu, "PCI") && hardware.intra.empty());
   if (model.wiring == Wiring::cube_mesh && says(hardware.intra, "NVSwitch")) cluster.wiring = Wiring::switched;
   if (pcie && !says(hardware.intra, "NVLink")) {

@@ -126,6 +126,8 @@ class Section {
   std::vector<std::string> asked_;
 };
 
+std::uint64_t bytes_of(double gigabytes) { return static_cast<std::uint64_t>(std::llround(gigabytes * 1e9)); }
+
 std::string known_gpus() {
   std::vector<std::string_view> names;
   for (const GpuModel& model : gpu_models()) names.push_back(model.name);
@@ -144,7 +146,7 @@ void read_gpu(Section& top, Cluster& cluster) {
                                   known_gpus()));
     }
     cluster.gpu = gpu_of(*model);
-    cluster.local = {static_cast<std::uint64_t>(std::llround(model->local_gbps * 1e9)), local_latency(model->wiring)};
+    cluster.local = {bytes_of(model->local_gbps), local_latency(model->wiring)};
     cluster.wiring = model->wiring;
     cluster.nvls = model->nvls;
     return;
@@ -232,9 +234,12 @@ void check_whole(const Section& top, const Cluster& cluster) {
 void check_rates(const Section& top, const Cluster& cluster) {
   const GpuModel* model = find_gpu_model(cluster.gpu.name);
   const std::uint64_t local = cluster.local.bytes_per_second;
-  if (model != nullptr && static_cast<double>(local) > model->local_gbps * 1e9) {
-    top.fail("local.rate", fmt::format("{}, more than the {}GB/s that the links of a {} carry in one direction",
-                                       format_rate(local), model->local_gbps, model->name));
+  const bool mesh = model != nullptr && cluster.wiring == Wiring::mesh;
+  const double most = model == nullptr ? 0 : mesh ? local_gbps(*model, cluster.ranks_per_node) : model->local_gbps;
+  if (model != nullptr && local > bytes_of(most)) {
+    top.fail("local.rate", fmt::format("{}, more than the {:g}GB/s that the links of a {}{} carry in one direction",
+                                       format_rate(local), most, model->name,
+                                       mesh ? fmt::format(" to {} others", cluster.ranks_per_node - 1) : ""));
   }
   const std::uint64_t fastest = fastest_nic(cluster.fabric);
   if (cluster.network.bytes_per_second > fastest) {
@@ -340,6 +345,10 @@ Cluster parse_cluster(std::string_view json, const std::string& name) {
   top.read("ranks_per_node", cluster.ranks_per_node, 1);
   read_gpu(top, cluster);
   top.read_name("library", cluster.library, library_from, library_names());
+  const GpuModel* model = find_gpu_model(cluster.gpu.name);
+  if (model != nullptr && cluster.wiring == model->wiring) {  // fewer GPUs of a mesh have fewer links
+    cluster.local.bytes_per_second = bytes_of(local_gbps(*model, cluster.ranks_per_node));
+  }
   read_local(top, cluster);
   read_network(top, cluster);
   top.refuse_unknown();

@@ -30,6 +30,7 @@ constexpr std::array kModels{
 };
 
 constexpr Picos kMicro = 1'000'000;
+constexpr std::uint32_t kMeshLinks = 7;  // of a GPU: one to each other of eight
 
 }  // namespace
 
@@ -54,6 +55,11 @@ Gpu gpu_of(const GpuModel& model) {
   if (model.fp32_tflops > 0) gpu.fp32_flops = model.fp32_tflops * 1e12;
   if (model.memory_gbps > 0) gpu.memory_bytes_per_second = model.memory_gbps * 1e9;
   return gpu;
+}
+
+double local_gbps(const GpuModel& model, std::uint32_t gpus) {
+  const bool fewer = model.wiring == Wiring::mesh && gpus > 1 && gpus <= kMeshLinks;
+  return fewer ? model.local_gbps / kMeshLinks * (gpus - 1) : model.local_gbps;
 }
 
 // Of a step of a ring over NVLink and over PCIe with the LL protocol, NCCL's own estimate (NVIDIA/nccl:src/graph/

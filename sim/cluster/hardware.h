@@ -32,6 +32,9 @@ const GpuModel* find_gpu_model(std::string_view text);
 
 Gpu gpu_of(const GpuModel& model);
 
+// GB/s in one direction from a GPU to the others of a node of so many: of a mesh, a link to each of them.
+double local_gbps(const GpuModel& model, std::uint32_t gpus);
+
 // One way from GPU memory to GPU memory over such a link.
 Picos local_latency(Wiring wiring);
 Picos network_latency(Fabric fabric);

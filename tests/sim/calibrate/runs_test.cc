@@ -5,6 +5,8 @@
 
 #include "base/error.h"
 #include "sim/calibrate/run_cluster.h"
+#include "sim/cluster/cluster_file.h"
+#include "sim/collectives/nccl_time.h"
 
 namespace ddx::sim {
 namespace {
@@ -123,6 +125,24 @@ TEST(RunCluster, NicsAreUnderstoodAsSourcesWriteThem) {
     EXPECT_EQ(found.cluster.fabric, said.fabric) << said.nic;
     EXPECT_EQ(found.cluster.nics_per_node, said.count) << said.nic;
     EXPECT_EQ(found.cluster.network.bytes_per_second, said.gigabits * 125'000'000) << said.nic;
+  }
+}
+
+// A part of a node has the links among its GPUs, whether the others are there or not.
+TEST(RunCluster, PartsOfAMesh) {
+  const Cluster whole = read_cluster("mi300x");
+  for (std::uint32_t ranks = 2; ranks <= 8; ++ranks) {
+    const Cluster part = cluster_of({"MI300X", "xGMI 7 links", "", 1, ranks}).cluster;
+    EXPECT_EQ(part.local.bytes_per_second, (ranks - 1) * std::uint64_t{64'000'000'000});
+    for (const OpKind kind : {OpKind::all_reduce, OpKind::all_gather, OpKind::broadcast, OpKind::all_to_all}) {
+      const Work work{kind, std::uint64_t{1} << 30};
+      const Price price = nccl_price(part, {ranks, 1, ranks, ranks}, work);
+      EXPECT_EQ(price.total(), nccl_price(whole, {ranks, 1, ranks, ranks}, work).total()) << ranks;
+    }
+    // 2 (n-1)/n of a GiB over n-1 links of 64 GB/s.
+    const double least = 2. / ranks * static_cast<double>(1 << 30) / 64e9;
+    const Price price = nccl_price(part, {ranks, 1, ranks, ranks}, {OpKind::all_reduce, 1 << 30});
+    EXPECT_GE(static_cast<double>(price.total()) / kPicosPerSecond, least) << ranks;
   }
 }
 

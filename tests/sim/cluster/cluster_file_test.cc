@@ -116,6 +116,22 @@ TEST(ClusterFile, ContradictionsAreNamed) {
 }
 
 // As vendors print them, with both directions; with bytes for bits; with all NICs of a node as one.
+// A link of 64 GB/s to each other one of the node, of a switch the port.
+TEST(ClusterFile, FewerGpusOfAMeshHaveFewerLinks) {
+  for (const char* start : {R"({"gpu": "MI300X")", R"({"preset": "mi300x")"}) {
+    const auto rate = [&](int ranks) {
+      return parse_cluster(start + (", \"ranks_per_node\": " + std::to_string(ranks)) + "}", "").local.bytes_per_second;
+    };
+    EXPECT_EQ(rate(2), 64'000'000'000) << start;
+    EXPECT_EQ(rate(3), 128'000'000'000) << start;
+    EXPECT_EQ(rate(8), 448'000'000'000) << start;
+  }
+  EXPECT_EQ(parse_cluster(R"({"preset": "dgx-h100", "ranks_per_node": 2})", "").local.bytes_per_second,
+            450'000'000'000);
+  EXPECT_THAT(error_of(R"({"gpu": "MI300X", "ranks_per_node": 2, "local": {"rate": "448GB/s"}})"),
+              AllOf(HasSubstr("local.rate"), HasSubstr("64GB/s"), HasSubstr("1 other")));
+}
+
 TEST(ClusterFile, RatesAboveTheStatedHardwareAreRefused) {
   EXPECT_THAT(error_of(R"({"preset": "dgx-h100", "local": {"rate": "900GB/s"}})"),
               AllOf(HasSubstr("'local.rate'"), HasSubstr("900GB/s"), HasSubstr("450GB/s")));
