@@ -175,8 +175,10 @@ NcclMicros grouped_sends(const NcclCall& call, const NcclTimes& times) {
   double wait = local_launch(call, times, call.shape.nodes == 1 ? 1 : 0) + (all ? times.p2p_launch : 0);
   if (call.shape.nodes > 1) {
     wait += hops(call, times, 1, call.leaves > 1 ? 1 : 0);
-    // Of an all_to_all each rank has its part of the node's NICs; a single sender or root has the NIC beside it.
-    rate = std::min(rate, node_rate(call, times.ring_nic_share) / call.shape.per_node * call.fullest);
+    // Of an all_to_all each rank has its part of the node's NICs; a single sender or root has the NIC beside it. Only
+    // what goes to other nodes takes it: with N of them the bus is N/(N-1) times as fast (NVIDIA/nccl-tests#130).
+    const double nic = node_rate(call, times.ring_nic_share) / call.shape.per_node * call.fullest;
+    rate = std::min(rate, call.work.kind == OpKind::send ? nic : nic * (call.shape.ranks - 1) / call.apart);
   }
   return {wait, transfer(call, rate) + (all ? ring_fill(call, times, times.ring_fill.at(call.arch)) : 0)};
 }
@@ -293,6 +295,8 @@ NcclCall nccl_call(const Cluster& cluster, const Placement& placement, const Wor
   call.more_network = micros(cluster.network.latency) - micros(network_latency(cluster.fabric));
   call.spine = micros(cluster.spine_latency);
   call.line_rate = node_line_rate(cluster, call.shape);
+  const std::uint32_t fewest = placement.fewest_per_domain > 0 ? placement.fewest_per_domain : call.shape.per_node;
+  call.apart = std::max(1., double{1} * call.shape.ranks - fewest);
   call.fullest = fullest_share(cluster, placement, call.shape);
   const NcclShape one{call.shape.per_node, 1, call.shape.per_node};
   const NcclGraph ring = nccl_graphs(cluster, one).ring;
@@ -320,8 +324,8 @@ Price nccl_price(const Cluster& cluster, const Placement& placement, const Work&
   const NcclCall call = nccl_call(cluster, placement, work, forced);
   const NcclMicros time = nccl_micros(call, nccl_times());
   Price price;
-  price.latency = to_picos(time.wait);
   price.transfer = to_picos(time.moving);
+  price.latency = std::max(to_picos(time.total()), price.transfer) - price.transfer;
   price.rounding = 1;
   if (call.shape.ranks < 2) return price;
   price.algorithm = call.choice ? name_of(call.choice->algorithm) : "P2P";

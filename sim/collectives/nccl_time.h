@@ -79,6 +79,7 @@ struct NcclCall {
   double local_rate = 0;   // GB/s
   double pair_rate = 0;    // GB/s of the links between two ranks of a node
   double line_rate = 0;    // GB/s, of the NICs of one node
+  double apart = 0;        // ranks that a rank reaches by its NIC only, at the most
   double fullest = 1;      // of a rank's part of that, where nodes have unlike numbers: on the fullest one
   double inner_ring = 0;   // GB/s: the bus of NCCL's ring within one node
   double inner_trees = 0;  // GB/s: what trees between nodes may carry

@@ -24,7 +24,8 @@ struct Placement {
   std::uint32_t nodes = 1;
   std::uint32_t most_per_node = 1;
   std::uint32_t fewest_per_node = 1;
-  std::uint32_t leaves = 1;  // switches below the spine that its nodes hang on
+  std::uint32_t leaves = 1;             // switches below the spine that its nodes hang on
+  std::uint32_t fewest_per_domain = 0;  // ranks of one NVLink domain, at the least; 0: all have as many
   bool operator==(const Placement&) const = default;
 };
 

@@ -149,7 +149,8 @@ std::uint64_t ClusterCosts::mark(const Communicator& communicator) const {
   std::uint64_t hash = 0;
   const auto add = [&hash](std::uint64_t part) { hash = (hash ^ part) * 0x9e3779b97f4a7c15 ^ hash >> 29; };
   const Placement p = place(cluster_, members);
-  for (const std::uint32_t part : {p.ranks, p.nodes, p.most_per_node, p.fewest_per_node, p.leaves}) add(part);
+  for (const std::uint32_t part : {p.ranks, p.nodes, p.most_per_node, p.fewest_per_node, p.leaves, p.fewest_per_domain})
+    add(part);
   add(between(members) ? 1 : 0);
   for (const std::uint32_t most : {most_of(members, [this](RankId rank) { return domain_of(rank); }),
                                    most_of(members, [this](RankId rank) { return nic_of(rank); }),
@@ -347,12 +348,17 @@ Placement place(const Cluster& cluster, const std::vector<RankId>& members) {
   placement.nodes = static_cast<std::uint32_t>(on_node.size());
   placement.most_per_node = placement.fewest_per_node = on_node.begin()->second;
   std::set<std::uint32_t> leaves;
+  std::map<std::uint32_t, std::uint32_t> in_domain;
   for (const auto& [node, count] : on_node) {
+    in_domain[node / cluster.domain_nodes] += count;
     placement.most_per_node = std::max(placement.most_per_node, count);
     placement.fewest_per_node = std::min(placement.fewest_per_node, count);
     leaves.insert(cluster.nodes_per_leaf == 0 ? 0 : node / cluster.nodes_per_leaf);
   }
   placement.leaves = static_cast<std::uint32_t>(leaves.size());
+  placement.fewest_per_domain = std::min_element(in_domain.begin(), in_domain.end(), [](const auto& a, const auto& b) {
+                                  return a.second < b.second;
+                                })->second;
   return placement;
 }
 

@@ -121,6 +121,38 @@ TEST(SharedLinks, calls_together_reach_no_more_than_one_can) {
   EXPECT_GT(bus("dgx-b200", 8), bus("dgx-b200", 1)) << "what one leaves free while its pipeline fills, others take";
 }
 
+// What NCCL does of an all_to_all, a gather and a scatter is a group of sends: written out, they take as long.
+TEST(SharedLinks, groups_of_sends_take_what_their_collective_takes) {
+  constexpr std::uint64_t kPart = 64 * kMebi;
+  for (const std::uint32_t nodes : {2U, 3U}) {
+    const std::uint32_t ranks = 8 * nodes;
+    std::string all = fmt::format("world {}\n", ranks), gather = all, scatter = all;
+    for (std::uint32_t a = 0; a < ranks; ++a) {
+      for (std::string* text : {&all, &gather, &scatter}) *text += fmt::format("{} group_begin\n", a);
+      for (std::uint32_t b = 0; b < ranks; ++b) {
+        if (a == b) continue;
+        const std::string send = fmt::format("{} send u8 {} to {}\n", a, kPart, b);
+        const std::string receive = fmt::format("{} recv u8 {} from {}\n", a, kPart, b);
+        all += send + receive;
+        if (b == 0) gather += send;
+        if (a == 0) gather += receive;
+        if (a == 0) scatter += send;
+        if (b == 0) scatter += receive;
+      }
+      for (std::string* text : {&all, &gather, &scatter}) *text += fmt::format("{} group_end\n", a);
+    }
+    const std::string cluster = fmt::format("dgx-h100:{}", nodes);
+    for (const auto& [kind, text] :
+         {std::pair{OpKind::all_to_all, all}, std::pair{OpKind::gather, gather}, std::pair{OpKind::scatter, scatter}}) {
+      const std::uint64_t count = kind == OpKind::gather ? kPart : kPart * ranks;
+      const double price = time_on(cluster, fmt::format("world {}\nall {} u8 {}{}\n", ranks, name_of(kind), count,
+                                                        kind == OpKind::all_to_all ? "" : " root=0"));
+      EXPECT_NEAR(time_on(cluster, text), price, .04 * price) << cluster << ' ' << name_of(kind);
+      EXPECT_GE(price, (ranks - 8) * static_cast<double>(kPart) / 50e9) << "the NIC's rate";
+    }
+  }
+}
+
 // Of all ranks, `count` at once.
 std::string at_once(std::uint64_t world, OpKind kind, std::uint64_t bytes, int count) {
   std::string text = fmt::format("world {}\n", world);
