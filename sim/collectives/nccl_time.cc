@@ -94,7 +94,10 @@ double hops(const NcclCall& call, const NcclTimes& times, double messages, doubl
   return messages * std::max(0., times.hop.at(call.fabric) + call.more_network) + over_spine * call.spine;
 }
 
-bool uses_nvls(const NcclCall& call) { return call.graphs.nvls.channels >= 2 && call.forced.nvls; }
+// Also where trees join the nodes, unless these are set to run without.
+bool uses_nvls(const NcclCall& call) {
+  return call.graphs.nvls.channels >= 2 && call.forced.nvls && call.forced.algorithm != NcclAlgorithm::tree;
+}
 
 // Of an all_reduce within a node, there and back: one by way of a switch that reduces, else along a chain.
 double inner_messages(const NcclCall& call) {

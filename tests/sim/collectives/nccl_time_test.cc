@@ -134,6 +134,45 @@ TEST(NcclPrice, WhatCannotBeForcedIsLeftAside) {
             nccl_price(a100, all_of(a100), work).total());
 }
 
+// Grouped sends: of N nodes' ranks each has (N-1)/N of its bytes for others behind its NIC of 50 GB/s, so that the bus
+// is up to N/(N-1) times that (NVIDIA/nccl-tests#130). A NIC reaches 92 to 97 % of its rate.
+TEST(NcclPrice, OnlyWhatLeavesTheNodeTakesTheNics) {
+  for (const std::uint32_t nodes : {2U, 3U, 4U, 16U}) {
+    const Cluster h100 = read_cluster("dgx-h100:" + std::to_string(nodes));
+    for (const OpKind kind : {OpKind::all_to_all, OpKind::gather, OpKind::scatter}) {
+      const double least = (nodes - 1.) / nodes * 16 * static_cast<double>(kGibi) / 50e9;
+      const double price =
+          static_cast<double>(nccl_price(h100, all_of(h100), {kind, 16 * kGibi}).total()) / kPicosPerSecond;
+      EXPECT_GE(price, least) << nodes << ' ' << name_of(kind);
+      EXPECT_LE(price, least / .9) << nodes << ' ' << name_of(kind);
+    }
+  }
+  // One rank a node, and two racks of 72 ranks of which each sends half to the other one.
+  const Cluster h100 = read_cluster("dgx-h100:4");
+  const auto seconds = [](const Cluster& cluster, const Placement& placement) {
+    const Work work{OpKind::all_to_all, 16 * kGibi};
+    return static_cast<double>(nccl_price(cluster, placement, work).total()) / kPicosPerSecond;
+  };
+  const double whole = 16 * static_cast<double>(kGibi) / 50e9;
+  EXPECT_NEAR(seconds(h100, {4, 4, 1, 1}), .75 * whole, .1 * whole);
+  EXPECT_NEAR(seconds(read_cluster("gb200-nvl72:36"), {144, 36, 4, 4}), .5 * whole, .06 * whole);
+  // Of seven on one node and one on another, the one sends seven eighths.
+  EXPECT_NEAR(seconds(read_cluster("dgx-h100:2"), {8, 2, 7, 1, 1, 1}), 7. / 8 * whole, .1 * whole);
+}
+
+// NCCL's own model (NVIDIA/nccl:src/graph/tuning.cc@5067397c): 6.58 ms for a GiB on two DGX H100 by trees, whose chains
+// go through every GPU; 4.43 where the switches reduce.
+TEST(NcclPrice, TreesDoNotReduceInSwitches) {
+  const Cluster h100 = read_cluster("dgx-h100:2");
+  const auto millis = [&](NcclAlgorithm algorithm) {
+    return static_cast<double>(
+               nccl_price(h100, all_of(h100), {OpKind::all_reduce, kGibi}, {.algorithm = algorithm}).total()) /
+           1e9;
+  };
+  EXPECT_NEAR(millis(NcclAlgorithm::tree), 6.58, .05 * 6.58);
+  EXPECT_NEAR(millis(NcclAlgorithm::nvls_tree), 4.43, .05 * 4.43);
+}
+
 TEST(NcclPrice, FewerChannelsAreSlower) {
   const Cluster b200 = read_cluster("dgx-b200");
   const Work work{OpKind::all_reduce, kGibi};
