@@ -203,6 +203,9 @@ Exit sim(Options options, Console& console) {
   findings = with_gaps(std::move(gaps), std::move(findings));
   if (!half && stalls(run, findings)) findings.insert(findings.begin(), stall(*run.result));
   if (run.result) add_result(simulation, *run.result, costs.get(), evidence.trace);
+  if (costs) {
+    for (std::string& note : costs->notes()) simulation.assumed.push_back(std::move(note));
+  }
   Report report = make_report("sim", evidence, std::move(findings));
   if (run.result) report.simulation = std::move(simulation);
   const bool untimed = report.simulation && !report.simulation->untimed.empty();

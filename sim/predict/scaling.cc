@@ -92,6 +92,7 @@ ScalingRow predict(const Trace& whole, std::uint32_t ranks, const ScalingOptions
                             name_of(result.outcome), result.reason));
   }
   table.timed_by = costs->name();
+  for (std::string& note : costs->notes()) table.assumed.push_back(std::move(note));
   return row_of(result, ranks);
 }
 

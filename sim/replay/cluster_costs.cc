@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <map>
 #include <set>
 
+#include "base/counted.h"
 #include "base/error.h"
 #include "sim/collectives/nccl_graph.h"
 #include "sim/collectives/nccl_time.h"
@@ -66,15 +68,37 @@ void add_pair(Resource out, std::uint64_t part, std::vector<ResourceUse>& uses) 
   uses.push_back({static_cast<Resource>(out + 1), part});
 }
 
+// As the registry of algorithms calls it.
+std::string_view algorithm_of(NcclAlgorithm algorithm) {
+  constexpr std::array<std::string_view, kNcclAlgorithms> kNames{
+      "tree", "ring", "collnet-direct", "collnet-chain", "nvls", "nvlstree", "pat"};
+  return kNames.at(static_cast<std::size_t>(algorithm));
+}
+
+// As NCCL calls it. Throws Error where it has none of that name.
+NcclAlgorithm nccl_algorithm(const Algorithm& algorithm) {
+  for (std::size_t i = 0; i < kNcclAlgorithms; ++i) {
+    if (algorithm_of(static_cast<NcclAlgorithm>(i)) == algorithm.name) return static_cast<NcclAlgorithm>(i);
+  }
+  std::vector<std::string_view> known;
+  for (std::size_t i = 0; i < kNcclAlgorithms; ++i) known.push_back(algorithm_of(static_cast<NcclAlgorithm>(i)));
+  throw Error(fmt::format("NCCL has no algorithm {}: expected one of {} on a cluster whose library is nccl",
+                          algorithm.name, fmt::join(known, ", ")));
+}
+
 class ClusterCosts final : public CostModel {
  public:
   ClusterCosts(const Cluster& cluster, const Algorithm* algorithm)
-      : cluster_(cluster), algorithm_(algorithm), network_(network_of(cluster)) {}
+      : cluster_(cluster), algorithm_(algorithm), network_(network_of(cluster)) {
+    if (algorithm != nullptr && cluster.library == Library::nccl) forced_.algorithm = nccl_algorithm(*algorithm);
+  }
 
   std::string name() const override {
-    return fmt::format("{} ({} x {}{})", cluster_.name.empty() ? "the cluster" : cluster_.name, cluster_.nodes,
-                       cluster_.ranks_per_node, cluster_.gpu.name.empty() ? " ranks" : " " + cluster_.gpu.name);
+    return fmt::format("{} ({} x {}{}){}", cluster_.name.empty() ? "the cluster" : cluster_.name, cluster_.nodes,
+                       cluster_.ranks_per_node, cluster_.gpu.name.empty() ? " ranks" : " " + cluster_.gpu.name,
+                       algorithm_ == nullptr ? "" : fmt::format(", algorithm {}", algorithm_->name));
   }
+  std::vector<std::string> notes() const override { return {notes_.begin(), notes_.end()}; }
   std::uint64_t mark(const Communicator& communicator) const override;
   std::uint64_t mark(RankId from, RankId to) const override {
     const std::uint64_t apart = (domain_of(from) == domain_of(to) ? 0U : 1U) | (leaf_of(from) == leaf_of(to) ? 0U : 2U);
@@ -137,10 +161,22 @@ class ClusterCosts final : public CostModel {
   Resource nic_out() const { return static_cast<Resource>(meshed() ? cluster_.ranks_per_node : 2); }
   Resource leaf_up() const { return static_cast<Resource>(nic_out() + 2); }
 
+  void note_choice(const Work& work, std::uint32_t ranks, const Price& price) const;
+
   Cluster cluster_;
   const Algorithm* algorithm_;
+  NcclForced forced_;
   Network network_;
+  mutable std::set<std::string> notes_;
 };
+
+// Groups of sends and barriers have no algorithm that could be set.
+void ClusterCosts::note_choice(const Work& work, std::uint32_t ranks, const Price& price) const {
+  if (!forced_.algorithm || work.kind == OpKind::barrier || !nccl_algorithm_from(price.algorithm)) return;
+  if (name_of(*forced_.algorithm) == price.algorithm) return;
+  notes_.insert(fmt::format("{} is not to be had for {} on {}: NCCL takes {}", name_of(*forced_.algorithm),
+                            name_of(work.kind), counted(ranks, "rank", "ranks"), price.algorithm));
+}
 
 // Of NCCL's communicators how many sit where decides; of others also who sits beside whom.
 std::uint64_t ClusterCosts::mark(const Communicator& communicator) const {
@@ -176,11 +212,11 @@ std::optional<Price> ClusterCosts::price_of(const std::vector<RankId>& members, 
   const LinkSpec& link = over_network ? cluster_.network : cluster_.local;
   if (link.bytes_per_second == 0) return std::nullopt;  // over the border of the node without a figure for it
   if (cluster_.library == Library::nccl) {
-    if (!over_network || placement.nodes > cluster_.domain_nodes) return nccl_price(cluster_, placement, work);
+    if (!over_network || placement.nodes > cluster_.domain_nodes) return nccl_price(cluster_, placement, work, forced_);
     // A few nodes of several domains: by their number alone they would be taken for one.
     Cluster apart = cluster_;
     apart.domain_nodes = 1;
-    return nccl_price(apart, placement, work);
+    return nccl_price(apart, placement, work, forced_);
   }
   const Algorithm* algorithm = algorithm_for(work, placement.ranks, cluster_.library, algorithm_);
   if (algorithm == nullptr) return std::nullopt;
@@ -288,6 +324,7 @@ std::optional<Cost> ClusterCosts::cost_of(const Communicator& communicator, cons
   if (placement.ranks == 1) return Cost{};
   const auto price = price_of(communicator.members, placement, priced);
   if (!price) return std::nullopt;
+  note_choice(priced, placement.ranks, *price);
   return Cost{*price, uses_of(communicator.members, placement, priced, *price), {}, {}};
 }
 
@@ -364,9 +401,6 @@ Placement place(const Cluster& cluster, const std::vector<RankId>& members) {
 
 std::unique_ptr<CostModel> cluster_costs(const Cluster& cluster, const Algorithm* algorithm) {
   if (cluster.flat) return flat_costs({cluster.network, algorithm, cluster.library});
-  if (algorithm != nullptr && cluster.library == Library::nccl) {
-    throw Error("NCCL chooses by itself: an algorithm can be set on flat networks and on clusters of gloo or MPI");
-  }
   return std::make_unique<ClusterCosts>(cluster, algorithm);
 }
 

@@ -11,8 +11,9 @@
 
 namespace ddx::sim {
 
-// `algorithm`: for every kind that it carries out, in place of the library's choice; null: none. Not for NCCL. Throws
-// Error where the cluster cannot be used.
+// `algorithm`: for every kind that it carries out, in place of the library's choice; null: none. Of NCCL what NCCL_ALGO
+// would force; where it is not to be had for a call, what is taken in its place is in notes(). Throws Error where the
+// cluster cannot be used, and of an algorithm that NCCL has not.
 std::unique_ptr<CostModel> cluster_costs(const Cluster& cluster, const Algorithm* algorithm = nullptr);
 
 // Where the members of a communicator sit. Ranks are below cluster.ranks().

@@ -63,6 +63,8 @@ class CostModel {
   // Whether everything is simulated message by message: then every rank is run, and network() and steps() are asked
   // instead of collective() and transfer().
   virtual bool by_steps() const { return false; }
+  // What of the calls that it was asked about it took for something else, for people: sentences without an end.
+  virtual std::vector<std::string> notes() const { return {}; }
   // The links of so many ranks.
   virtual std::optional<Network> network(std::uint32_t) const { return std::nullopt; }
   virtual std::optional<StepWork> steps(const Communicator&, const Work&) const { return std::nullopt; }

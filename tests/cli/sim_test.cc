@@ -412,6 +412,21 @@ TEST_F(Sim, TimesOnAFlatNetwork) {
             2'508'000);
 }
 
+// On a cluster with NCCL as NCCL_ALGO does, in both commands; what NCCL has not is refused.
+TEST_F(Sim, ForcesAnAlgorithmOfNccl) {
+  const std::string both = "world 8\nall all_reduce f32 268435456\nall broadcast f32 2 root=0\n";
+  const Answer tree = sim(both, {"--cluster", "dgx-h100", "--algorithm", "tree", "--verbose"});
+  EXPECT_THAT(tree.out,
+              ::testing::AllOf(HasSubstr("algorithm tree"), HasSubstr("1,073,741,824 bytes: Tree/Simple\n"),
+                               HasSubstr("Tree is not to be had for broadcast on 8 ranks: NCCL takes Ring\n")));
+  const auto predict = [&](const std::string& algorithm) {
+    return ddx({"predict", write(both), "--scale", "8,16", "--cluster", "dgx-h100", "--algorithm", algorithm});
+  };
+  EXPECT_THAT(predict("tree").out,
+              ::testing::AllOf(HasSubstr("algorithm tree"), HasSubstr("not to be had for broadcast")));
+  EXPECT_THAT(predict("bcube").err, HasSubstr("NCCL has no algorithm bcube"));
+}
+
 // docs/algorithms.md: gloo takes the ring for large all_reduces; what is forced is told as well. NCCL's names are
 // those of the nccl-tests table (tests/sim/collectives/nccl_choice_test.cc).
 TEST_F(Sim, SaysWhatCollectivesTake) {

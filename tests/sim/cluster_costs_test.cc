@@ -2,7 +2,10 @@
 #include "sim/replay/cluster_costs.h"
 
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <array>
 
 #include "base/error.h"
 #include "sim/cluster/cluster_file.h"
@@ -160,6 +163,45 @@ TEST(ClusterCosts, two_ranks_of_a_mesh_have_one_link) {
   EXPECT_GE(time_on(R"({"preset": "mi300x"})", "world 8\npg g = 2,5\n2,5 all_reduce f32 268435456 g\n"), kGibi / 64e9);
   EXPECT_LT(time_on(R"({"preset": "mi300x"})", "world 8\nall all_to_all f32 268435456\n"), kGibi / 64e9);
   EXPECT_THROW(step_costs(read_cluster("mi300x")), Error) << "several rings at once";
+}
+
+// What NCCL_ALGO does: taken where it is to be had, else NCCL takes something else, and that is told.
+TEST(ClusterCosts, algorithms_of_nccl_can_be_forced) {
+  const std::array names{std::pair{"ring", "Ring"},
+                         std::pair{"tree", "Tree"},
+                         std::pair{"nvls", "NVLS"},
+                         std::pair{"nvlstree", "NVLSTree"},
+                         std::pair{"pat", "PAT"},
+                         std::pair{"collnet-direct", "CollNetDirect"},
+                         std::pair{"collnet-chain", "CollNetChain"}};
+  for (const std::string cluster : {"dgx-a100", "dgx-h100", "dgx-h100:2", "mi300x:2"}) {
+    Communicator world;
+    for (std::uint64_t rank = 0; rank < read_cluster(cluster).ranks(); ++rank) {
+      world.members.emplace_back(static_cast<std::int64_t>(rank));
+    }
+    for (const auto& [name, as_nccl_has_it] : names) {
+      const auto costs = cluster_costs(read_cluster(cluster), find_algorithm(name));
+      EXPECT_THAT(costs->name(), ::testing::EndsWith(std::string(", algorithm ") + name));
+      std::size_t others = 0;
+      for (const OpKind kind : {OpKind::all_reduce, OpKind::all_gather, OpKind::broadcast, OpKind::all_to_all}) {
+        const auto cost = costs->collective(world, {kind, 1U << 30});
+        ASSERT_TRUE(cost);
+        if (kind != OpKind::all_to_all && cost->price.algorithm != as_nccl_has_it) ++others;
+      }
+      EXPECT_EQ(costs->notes().size(), others) << cluster << ' ' << name;
+      EXPECT_EQ(others == 0, std::string(name) == "ring") << cluster << ' ' << name;
+    }
+  }
+  // NCCL's own model: 6.58 ms by trees, and rings no faster than 2 x 15/16 of a GiB over the NICs' 400 GB/s.
+  const std::string ops = "world 16\nall all_reduce f32 268435456\n";
+  const auto seconds = [&](const char* name) {
+    const auto costs = cluster_costs(read_cluster("dgx-h100:2"), find_algorithm(name));
+    return static_cast<double>(ends(trace_of(ops), *costs).front()) / kPicosPerSecond;
+  };
+  EXPECT_NEAR(seconds("tree"), 6.58e-3, .05 * 6.58e-3);
+  EXPECT_GE(seconds("ring"), 2 * 15. / 16 * kGibi / 400e9);
+  EXPECT_LT(seconds("nvlstree"), seconds("ring"));
+  EXPECT_THROW(cluster_costs(read_cluster("dgx-h100"), find_algorithm("bcube")), Error);
 }
 
 // Four DGX H100: 480 GB/s of bus bandwidth where InfiniBand reduces, 370 where it does not (NVIDIA, GTC 2025, S72583).
