@@ -10,9 +10,10 @@ namespace ddx::sim {
 namespace {
 
 constexpr double kMebi = 1 << 20;
-constexpr double kNoLimit = 1e9;     // GB/s
-constexpr double kDomainKnee = 512;  // MiB
-constexpr double kMeshCap = .85;     // of a mesh's links, over several nodes, where every NIC has a ring of its own
+constexpr double kLeastChosen = 64 << 10, kMostChosen = 256 << 20;  // bytes between which NCCL's choice changes
+constexpr double kNoLimit = 1e9;                                    // GB/s
+constexpr double kDomainKnee = 512;                                 // MiB
+constexpr double kMeshCap = .85;  // of a mesh's links, over several nodes, where every NIC has a ring of its own
 // GB/s of a GPU's link to its host, which a NIC elsewhere than beside it goes through: PCIe 3, 4, 5 x16 as NCCL gets
 // it.
 constexpr PerArch kHostLink{12, 24, 48, 48, 48};
@@ -263,6 +264,21 @@ double bound_micros(const Cluster& cluster, const NcclShape& shape, const Work& 
   return bytes * std::max(share.rank / (local + line / shape.per_node), share.node / line);
 }
 
+// What NCCL chooses for larger sizes, one an algorithm.
+std::vector<NcclCandidate> later_choices(const Cluster& cluster, const Placement& placement, const NcclCall& call) {
+  std::vector<NcclCandidate> later;
+  Work larger = call.work;
+  for (double bytes = kLeastChosen; bytes <= kMostChosen; bytes *= std::sqrt(2.)) {
+    larger.bytes = static_cast<std::uint64_t>(bytes);
+    if (larger.bytes <= call.work.bytes) continue;
+    const auto choice = nccl_choice(cluster, placement, larger, call.forced);
+    if (!choice) continue;
+    const auto same = [&](const NcclCandidate& known) { return known.algorithm == choice->algorithm; };
+    if (!same(*call.choice) && std::none_of(later.begin(), later.end(), same)) later.push_back(*choice);
+  }
+  return later;
+}
+
 // Of NICs that the ranks of the fullest node have each, over what they have in the mean.
 double fullest_share(const Cluster& cluster, const Placement& placement, const NcclShape& shape) {
   if (shape.nodes == 1 || cluster.domain_nodes > 1 || placement.most_per_node <= shape.per_node) return 1;
@@ -285,6 +301,7 @@ NcclCall nccl_call(const Cluster& cluster, const Placement& placement, const Wor
   call.shape = nccl_shape(cluster, placement);
   call.choice = nccl_choice(cluster, placement, call.work, forced);
   if (!call.choice) call.choice = nccl_choice(cluster, placement, call.work);  // what is forced is not to be had here
+  if (call.choice && !forced.algorithm && !forced.protocol) call.later = later_choices(cluster, placement, call);
   call.graphs = nccl_graphs(cluster, call.shape);
   call.arch = static_cast<std::size_t>(cluster.gpu.arch) - 1;
   call.fabric = static_cast<std::size_t>(cluster.fabric);
@@ -306,12 +323,22 @@ NcclCall nccl_call(const Cluster& cluster, const Placement& placement, const Wor
   call.inner_ring = ring.channels * ring.intra;
   call.inner_trees = call.graphs.tree.channels * nccl_tree_channel(nccl_row(cluster.gpu.arch), call.shape.nodes);
   call.bound = bound_micros(cluster, call.shape, call.work);
+  Cluster plain = cluster;
+  plain.nvls = plain.sharp = false;
+  call.plain_bound = bound_micros(plain, call.shape, call.work);
   return call;
 }
 
 NcclMicros nccl_micros(const NcclCall& call, const NcclTimes& times) {
   if (call.shape.ranks < 2) return {times.launch.at(call.arch), 0};
   NcclMicros time = unbounded(call, times);
+  NcclCall other = call;
+  for (const NcclCandidate& later : call.later) {
+    other.choice = later;
+    NcclMicros faster = unbounded(other, times);
+    faster.moving = std::max(faster.moving, call.plain_bound);
+    if (faster.total() < time.total()) time = faster;
+  }
   if (static_cast<Fabric>(call.fabric) == Fabric::tcpx && call.shape.nodes > 1) {
     // Its messages are long on the way, and what follows is sent meanwhile.
     time.moving = std::hypot(time.wait, time.moving) - time.wait;

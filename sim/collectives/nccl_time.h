@@ -11,6 +11,7 @@
 #include <array>
 #include <cstddef>
 #include <optional>
+#include <vector>
 
 #include "sim/cluster/cluster.h"
 #include "sim/collectives/nccl_choice.h"
@@ -70,6 +71,7 @@ struct NcclCall {
   NcclForced forced;
   NcclShape shape;
   std::optional<NcclCandidate> choice;  // nullopt: grouped sends
+  std::vector<NcclCandidate> later;     // what NCCL chooses for larger sizes, of algorithms that differ from `choice`
   NcclGraphs graphs;
   std::size_t arch = 0;  // into PerArch
   std::size_t fabric = 0;
@@ -84,6 +86,7 @@ struct NcclCall {
   double inner_ring = 0;   // GB/s: the bus of NCCL's ring within one node
   double inner_trees = 0;  // GB/s: what trees between nodes may carry
   double bound = 0;        // us: nccl_port_bound()
+  double plain_bound = 0;  // us: of links that reduce nothing
   // us that a cluster states beyond what its kind of link takes: one way within a node, between nodes, between leaves.
   double more_local = 0, more_network = 0, spine = 0;
 };
@@ -94,6 +97,9 @@ struct NcclMicros {
   double moving = 0;
   double total() const { return wait + moving; }
 };
+// NCCL's own estimates say where it changes its algorithm, and by these times that is not where the other one becomes
+// faster: no call is told to take longer than by an algorithm that NCCL takes for larger ones. So no time falls when
+// the size grows.
 NcclMicros nccl_micros(const NcclCall& call, const NcclTimes& times);
 
 // The fitted times are those of ordinary links; what a cluster states beyond (or below) that is added for each message

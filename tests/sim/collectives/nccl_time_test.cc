@@ -76,14 +76,22 @@ TEST(NcclPortBound, IsWhatTheLinksCarry) {
   EXPECT_EQ(nccl_port_bound(four, {1, 1, 1, 1}, {OpKind::all_reduce, 1'000'000'000}), 0);
 }
 
+// Also where NCCL takes another algorithm, and of parts of a node.
 TEST(NcclPrice, GrowsWithTheSize) {
   for (const Cluster& cluster : clusters()) {
-    for (const OpKind kind : {OpKind::all_gather, OpKind::broadcast, OpKind::all_to_all, OpKind::send}) {
-      Picos before = 0;
-      for (std::uint64_t bytes = 1; bytes <= 64 * kGibi; bytes *= 2) {
-        const Picos time = nccl_price(cluster, all_of(cluster), {kind, bytes}).total();
-        EXPECT_GE(time, before) << cluster.name << ' ' << name_of(kind) << ' ' << bytes;
-        before = time;
+    std::vector<Placement> placements{all_of(cluster)};
+    for (std::uint32_t part = 2; part < cluster.ranks_per_node; ++part) placements.push_back({part, 1, part, part});
+    if (cluster.domain_nodes > 3) placements.push_back({4 * cluster.ranks_per_node, 4, cluster.ranks_per_node, 4});
+    for (const Placement& placement : placements) {
+      for (const OpKind kind : kinds()) {
+        Picos before = 0;
+        for (double bytes = 1; bytes <= 64. * kGibi; bytes *= 1.17) {
+          const Work work{kind, static_cast<std::uint64_t>(bytes)};
+          const Picos time = nccl_price(cluster, placement, work).total();
+          EXPECT_GE(time + 1, before) << cluster.name << ' ' << cluster.nodes << ' ' << placement.ranks << ' '
+                                      << name_of(kind) << ' ' << bytes;
+          before = time;
+        }
       }
     }
   }
