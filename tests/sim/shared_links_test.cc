@@ -79,6 +79,38 @@ TEST(SharedLinks, groups_of_a_mesh_share_the_links_between_their_common_members)
   EXPECT_GE(time_on("mi300x:2", groups({"0,1,2", "0,1,3"})), 1.9 * three);
 }
 
+// Every rank sends to the next one, in part of the nodes twice as much: ranks of one place in their nodes are alike.
+TEST(SharedLinks, folded_nodes_share_what_every_node_does) {
+  for (const std::string cluster : {"mi300x:8", "dgx-h100:8"}) {
+    std::string text = "world 64\n";
+    for (int rank = 0; rank < 64; ++rank) {
+      const int node = rank / 8, next = node * 8 + (rank + 1) % 8, last = node * 8 + (rank + 7) % 8;
+      for (int stream = 0; stream <= node % 2; ++stream) {
+        text += fmt::format(
+            "{0} send u8 1000000000 to {1} async stream={3}\n{0} recv u8 1000000000 from {2} async stream={4}\n", rank,
+            next, last, 2 * stream, 2 * stream + 1);
+      }
+    }
+    text +=
+        "pg a = 0-7\npg b = 8-15\n0-7 all_gather u8 1000000 a async stream=9\n8-15 all_gather u8 1000000 b async "
+        "stream=9\n";
+    const auto costs = cluster_costs(read_cluster(cluster));
+    const auto run = [&](bool fold) {
+      ReplayOptions options;
+      options.timing.costs = costs.get();
+      options.fold = fold;
+      const ReplayResult result = replay(ddx::testing::trace_of(text + "all host_sync\n"), options);
+      EXPECT_EQ(result.outcome, ReplayResult::Outcome::completes) << result.reason;
+      return result.rank_end;
+    };
+    const auto folded = run(true);
+    EXPECT_EQ(folded, run(false));
+    ASSERT_EQ(folded.size(), 64U);
+    EXPECT_EQ(folded[16], folded[63 - 8]) << "two even nodes";
+    EXPECT_GE(static_cast<double>(folded[24]), 1.9 * static_cast<double>(folded[16])) << "twice as much over each link";
+  }
+}
+
 // A port to a switch is one link, whoever is on the other side, and out is not in.
 TEST(SharedLinks, what_leaves_a_port_shares_it) {
   for (const std::string cluster : {"dgx-a100:2", "dgx-h100:2", "dgx-b200:2", "gb200-nvl72"}) {
