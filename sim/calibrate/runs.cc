@@ -149,6 +149,12 @@ bool is_timed(OpKind kind) {
   }
 }
 
+// Ranks of the last NVLink domain where it has fewer than the others; else 0.
+std::uint32_t last_domain(const Placement& placement, std::uint32_t domain_nodes) {
+  const std::uint64_t whole = std::uint64_t{domain_nodes} * placement.most_per_node;
+  return placement.nodes <= domain_nodes ? 0 : static_cast<std::uint32_t>(placement.ranks % whole);
+}
+
 CollectiveRun read_run(const RunFile& file) {
   CollectiveRun run;
   run.id = file.text("id");
@@ -169,6 +175,7 @@ CollectiveRun read_run(const RunFile& file) {
   run.cluster = std::move(found.cluster);
   run.unknown = std::move(found.unknown);
   run.forced = forced_of(file.text("algo_forced"), run.cluster);
+  run.placement.fewest_per_domain = last_domain(run.placement, run.cluster.domain_nodes);
   const std::optional<OpKind> kind = kind_of(run.collective);
   if (kind && is_timed(*kind)) {
     run.work.kind = *kind;
@@ -231,14 +238,19 @@ class Ports {
     }
     network_.emplace(cluster_);
   }
+  Picos bound(const NcclCall& call) const {
+    return port_bound(call.work, *network_, places_, reduction_of(algorithm(call), cluster_));
+  }
   void check(const NcclCall& call, double micros) const {
-    const std::string_view algorithm = call.choice ? name_of(call.choice->algorithm) : "P2P";
-    const Picos bound = port_bound(call.work, *network_, places_, reduction_of(algorithm, cluster_));
     const double picos = std::min(std::round(micros * 1e6), static_cast<double>(kForever / 2));
-    refuse_below_bound(call.work, places_.size(), algorithm, static_cast<Picos>(picos), bound, 1);
+    refuse_below_bound(call.work, places_.size(), algorithm(call), static_cast<Picos>(picos), bound(call), 1);
   }
 
  private:
+  static std::string_view algorithm(const NcclCall& call) {
+    return call.choice ? name_of(call.choice->algorithm) : "P2P";
+  }
+
   Cluster cluster_;
   std::vector<std::uint32_t> places_;
   std::optional<Network> network_;
@@ -258,7 +270,10 @@ std::vector<std::optional<double>> predict(const CollectiveRun& run) {
     }
     work.bytes = *bytes;
     const NcclCall call = nccl_call(run.cluster, run.placement, work, run.forced);
-    times.emplace_back(nccl_micros(call, nccl_times()).total());
+    double micros = nccl_micros(call, nccl_times()).total();
+    // Domains are priced as if they were alike; of others the smallest may hold up all.
+    if (run.placement.fewest_per_domain > 0) micros = std::max(micros, static_cast<double>(ports->bound(call)) / 1e6);
+    times.emplace_back(micros);
     ports->check(call, *times.back());
   }
   return times;

@@ -212,11 +212,14 @@ std::optional<Price> ClusterCosts::price_of(const std::vector<RankId>& members, 
   const LinkSpec& link = over_network ? cluster_.network : cluster_.local;
   if (link.bytes_per_second == 0) return std::nullopt;  // over the border of the node without a figure for it
   if (cluster_.library == Library::nccl) {
-    if (!over_network || placement.nodes > cluster_.domain_nodes) return nccl_price(cluster_, placement, work, forced_);
+    Cluster shaped = cluster_;
     // A few nodes of several domains: by their number alone they would be taken for one.
-    Cluster apart = cluster_;
-    apart.domain_nodes = 1;
-    return nccl_price(apart, placement, work, forced_);
+    if (over_network && placement.nodes <= cluster_.domain_nodes) shaped.domain_nodes = 1;
+    Price price = nccl_price(shaped, placement, work, forced_);
+    // Domains are priced as if they were alike; of others the smallest may hold up all.
+    const bool alike = placement.fewest_per_domain * nccl_shape(shaped, placement).nodes == placement.ranks;
+    if (over_network && !alike) price.transfer += std::max<Picos>(0, bound(members, work, price) - price.total());
+    return price;
   }
   const Algorithm* algorithm = algorithm_for(work, placement.ranks, cluster_.library, algorithm_);
   if (algorithm == nullptr) return std::nullopt;

@@ -182,7 +182,8 @@ TEST(PortBound, NoAlgorithmIsBelowItOnAFlatNetwork) {
   }
 }
 
-// The first of each node, every second one, all; and nodes that are not alike.
+// The first of each node, every second one, all; nodes that are not alike, and NVLink domains that are not: a whole one
+// and a few of the next.
 std::vector<std::vector<std::uint32_t>> placements(const Cluster& cluster) {
   std::vector<std::vector<std::uint32_t>> all(4);
   const auto ranks = static_cast<std::uint32_t>(cluster.ranks());
@@ -192,6 +193,11 @@ std::vector<std::vector<std::uint32_t>> placements(const Cluster& cluster) {
     if (local == 0) all[1].push_back(rank);
     if (local % 2 == 0) all[2].push_back(rank);
     if (local == 0 || node % 2 == 0) all[3].push_back(rank);
+  }
+  for (const std::uint32_t more : {1U, 2U, 8U}) {
+    const std::uint32_t domain = cluster.ranks_per_node * cluster.domain_nodes;
+    if (domain + more < ranks) all.push_back(first(domain + more));
+    if (2 * domain + more < ranks) all.push_back(first(2 * domain + more));
   }
   std::erase_if(all, [](const auto& places) { return places.size() < 2; });
   for (std::uint32_t count = 2; count < std::min(cluster.ranks_per_node, ranks); ++count) all.push_back(first(count));

@@ -128,6 +128,23 @@ TEST(RunCluster, NicsAreUnderstoodAsSourcesWriteThem) {
   }
 }
 
+// Nodes that do not fill their last NVLink domain: what the others have for its ranks goes through its NICs.
+TEST(Runs, ASmallLastDomainMayHoldUpAll) {
+  for (const std::uint32_t nodes : {19U, 20U, 37U, 40U, 128U}) {
+    for (const std::string kind : {"all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "alltoall"}) {
+      const std::string json = R"({"runs": [{"id": "x", "gpu": "GB200", "gpus_per_node": 4, "nodes": )" +
+                               std::to_string(nodes) + R"(, "nic": "4x400 Gb/s InfiniBand", "collective": ")" + kind +
+                               R"(", "rows": [[4096], [67108864], [68719476736]]}]})";
+      const auto times = predict(read_runs(json, "").at(0));
+      // 4 NICs a node of 50 GB/s; all_to_all: 4 ranks of each.
+      const double last = nodes % 18, all = nodes;
+      const double share = kind == "alltoall" ? 4 * last : 1;
+      const double least = share * (all - last) / all * 68719476736. / (last * 200e9);
+      EXPECT_GE(times.at(2).value_or(0), .999999 * least * 1e6) << nodes << ' ' << kind;
+    }
+  }
+}
+
 // A part of a node has the links among its GPUs, whether the others are there or not.
 TEST(RunCluster, PartsOfAMesh) {
   const Cluster whole = read_cluster("mi300x");
