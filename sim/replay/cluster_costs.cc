@@ -161,6 +161,7 @@ class ClusterCosts final : public CostModel {
   Resource nic_out() const { return static_cast<Resource>(meshed() ? cluster_.ranks_per_node : 2); }
   Resource leaf_up() const { return static_cast<Resource>(nic_out() + 2); }
 
+  void load_root(const std::vector<RankId>& members, OpKind kind, Cost& cost) const;
   void note_choice(const Work& work, std::uint32_t ranks, const Price& price) const;
 
   Cluster cluster_;
@@ -320,6 +321,26 @@ std::vector<ResourceUse> ClusterCosts::uses_of(const std::vector<RankId>& member
   return uses;
 }
 
+// Of a gather the root gets all over its port and its NIC, and each of the others gives its part; which of them are on
+// other nodes than the root is not looked at. Of a scatter the other way round.
+void ClusterCosts::load_root(const std::vector<RankId>& members, OpKind kind, Cost& cost) const {
+  const bool gathers = kind == OpKind::gather;
+  if ((!gathers && kind != OpKind::scatter) || meshed() || cluster_.library != Library::nccl) return;
+  const std::uint64_t others = members.size() - 1;
+  const std::uint64_t on_nic = most_of(members, [this](RankId rank) { return nic_of(rank); });
+  const std::uint64_t of_leaf = most_of(members, [this](RankId rank) { return leaf_of(rank); });
+  std::vector<ResourceUse> of_root, of_others;
+  for (const ResourceUse& use : cost.uses) {
+    const bool out = use.kind % 2 == 0;  // as local, NIC and leaf have it
+    const bool nic = use.kind / 2 == nic_out() / 2, leaf = use.kind / 2 == leaf_up() / 2;
+    const std::uint64_t all = leaf ? use.part * of_leaf : std::min(kWholeResource, nic ? use.part * on_nic : use.part);
+    if (out != gathers) of_root.push_back({use.kind, std::min(kMostOfResource, all)});
+    if (out == gathers) of_others.push_back({use.kind, std::max<std::uint64_t>(1, all / others)});
+  }
+  cost.root_uses = std::move(of_root);
+  cost.uses = std::move(of_others);
+}
+
 std::optional<Cost> ClusterCosts::cost_of(const Communicator& communicator, const Work& work) const {
   if (!fits(communicator.members)) return std::nullopt;
   const Work priced = priced_as(work);
@@ -328,7 +349,9 @@ std::optional<Cost> ClusterCosts::cost_of(const Communicator& communicator, cons
   const auto price = price_of(communicator.members, placement, priced);
   if (!price) return std::nullopt;
   note_choice(priced, placement.ranks, *price);
-  return Cost{*price, uses_of(communicator.members, placement, priced, *price), {}, {}};
+  Cost cost{*price, uses_of(communicator.members, placement, priced, *price), {}, {}};
+  load_root(communicator.members, priced.kind, cost);
+  return cost;
 }
 
 std::optional<Cost> ClusterCosts::cost_of(RankId from, RankId to, std::uint64_t bytes) const {

@@ -185,6 +185,27 @@ TEST(SharedLinks, groups_of_sends_take_what_their_collective_takes) {
   }
 }
 
+// Only a root's port is full of a gather or scatter: to every rank one at once fill what each has to get, and no more.
+TEST(SharedLinks, roots_apart_share_nothing) {
+  const auto rooted = [](const std::string& kind, const std::vector<int>& roots, int world) {
+    std::string text = fmt::format("world {}\n", world);
+    for (std::size_t i = 0; i < roots.size(); ++i) text += fmt::format("pg g{} = 0-{}\n", i, world - 1);
+    for (std::size_t i = 0; i < roots.size(); ++i) {
+      const std::uint64_t bytes = kind == "gather" ? 64 * kMebi : 64 * kMebi * static_cast<std::uint64_t>(world);
+      text += fmt::format("all {} u8 {} g{} root={} async=x{}\n", kind, bytes, i, roots[i], i);
+    }
+    return text + "all host_sync\n";
+  };
+  for (const std::string kind : {"gather", "scatter"}) {
+    const double node = time_on("dgx-h100", rooted(kind, {0}, 8));
+    EXPECT_NEAR(time_on("dgx-h100", rooted(kind, {0, 1, 2, 3, 4, 5, 6, 7}, 8)), node, .001 * node) << kind;
+    EXPECT_GE(time_on("dgx-h100", rooted(kind, {3, 3, 3}, 8)), 2.7 * node) << kind;
+    const double nodes = time_on("dgx-h100:2", rooted(kind, {0}, 16));
+    EXPECT_NEAR(time_on("dgx-h100:2", rooted(kind, {0, 1, 5, 8, 15}, 16)), nodes, .001 * nodes) << kind;
+    EXPECT_GE(time_on("dgx-h100:2", rooted(kind, {9, 9}, 16)), 1.9 * nodes) << kind;
+  }
+}
+
 // Of all ranks, `count` at once.
 std::string at_once(std::uint64_t world, OpKind kind, std::uint64_t bytes, int count) {
   std::string text = fmt::format("world {}\n", world);
