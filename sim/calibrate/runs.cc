@@ -242,7 +242,7 @@ class Ports {
     return port_bound(call.work, *network_, places_, reduction_of(algorithm(call), cluster_));
   }
   void check(const NcclCall& call, double micros) const {
-    const double picos = std::min(std::round(micros * 1e6), static_cast<double>(kForever / 2));
+    const double picos = std::min(std::round(micros * 1e6), static_cast<double>(kForever) / 2);
     refuse_below_bound(call.work, places_.size(), algorithm(call), static_cast<Picos>(picos), bound(call), 1);
   }
 
