@@ -32,11 +32,20 @@ bool tells_the_story(std::string_view code) {
                        "order-cross-group"});
 }
 
+// Of a rank that was seen waiting a bare exit code says only that it gave up.
+bool gave_up(const Finding& f, const Finding& wait) {
+  return f.may_be_consequence && !wait.may_be_consequence && !f.ranks.empty() && subset(f.ranks, wait.victims);
+}
+
 // Whether `cause` already says what `f` says, or is why it happened.
 bool explains(const Finding& cause, const Finding& f) {
   // Only worth a word where there is no other conclusion.
   if (f.code == "no-desync") return !one_of(cause.code, {"no-desync", "evidence-missing"});
+  // Whom it waited for may not be known: then nobody is named.
+  if (cause.code == "inconclusive" && gave_up(f, cause)) return true;
   if (cause.severity != Severity::error) return false;
+  if (f.code == "inconclusive" && gave_up(cause, f)) return false;
+  if (cause.code == "dead-rank" && gave_up(f, cause)) return true;
   if (cause.code == f.code) {
     // The same conclusion from another source (a log and a dump).
     return cause.ranks == f.ranks && !f.ranks.empty() && cause.confidence >= f.confidence;

@@ -18,10 +18,11 @@ constexpr std::size_t kMostShown = 4;
 
 class OrphanJudge {
  public:
-  OrphanJudge(const JobView& job, const WaitGraph& graph, const std::vector<Orphan>& orphans)
+  OrphanJudge(const JobView& job, const WaitGraph& graph, const std::vector<Orphan>& orphans, OrphansTold told)
       : job_(job), graph_(graph), orphans_(orphans) {
     for (const Orphan& call : orphans_) {
-      if (stands(call) && heads_.insert({call.group, call.member, call.partner, call.sends}).second) {
+      if ((told == OrphansTold::all || stands(call)) &&
+          heads_.insert({call.group, call.member, call.partner, call.sends}).second) {
         standing_.push_back(&call);
       }
     }
@@ -153,8 +154,9 @@ class OrphanJudge {
     f.ranks = RankSet{rank(call), partner(call)};
     f.victims = victims_of(graph_, f.ranks);
     const char* wanted = call.sends ? "receive" : "send";
-    f.summary = fmt::format("rank {} never posts the {} that meets {} (group {}): rank {} waits in it",
-                            partner(call).value, wanted, text(call), job_.groups[call.group].label, rank(call).value);
+    f.summary = fmt::format("rank {} never posts the {} that meets {} (group {}): rank {} {} in it",
+                            partner(call).value, wanted, text(call), job_.groups[call.group].label, rank(call).value,
+                            stands(call) ? "waits" : "would wait");
     const bool idle = graph_.waits_in[graph_.index_of(partner(call))].empty();
     f.explanation = fmt::format("The whole program of rank {} is known{}, and it has no {} left for that call.\n",
                                 partner(call).value, idle ? " and over" : "", wanted);
@@ -201,8 +203,9 @@ class OrphanJudge {
 
 }  // namespace
 
-std::vector<Finding> orphan_findings(const JobView& job, const WaitGraph& graph, const std::vector<Orphan>& orphans) {
-  return OrphanJudge(job, graph, orphans).judge();
+std::vector<Finding> orphan_findings(const JobView& job, const WaitGraph& graph, const std::vector<Orphan>& orphans,
+                                     OrphansTold told) {
+  return OrphanJudge(job, graph, orphans, told).judge();
 }
 
 }  // namespace ddx::analyzers

@@ -137,6 +137,19 @@ RankSet unknown_reach(const GroupView& group, const Instance& wait) {
   return RankSet(std::move(ranks));
 }
 
+// Somebody is through a call that nobody passes before all have made it. (Where the job is in trouble a call may be
+// over because it was given up.)
+bool made_by_all(const JobView& job, const Instance& wait) {
+  const GroupView& group = job.groups[wait.group];
+  const MemberView& shown = group.members[wait.member];
+  if (wait.p2p || !synchronizes(job.trace->signature(shown.program->signature(wait.row)).kind)) return false;
+  const bool in_trouble = trouble_in_logs(*job.evidence);
+  return std::any_of(group.members.begin(), group.members.end(), [&](const MemberView& member) {
+    const Call* call = member.record ? member.call_at(wait.seq) : nullptr;
+    return call && member.completed(*call) && !(in_trouble && only_tells_over(*member.record));
+  });
+}
+
 Finding cannot_tell(const JobView& job, const WaitGraph& graph, const Instance& wait, const RankSet& unknown) {
   const GroupView& group = job.groups[wait.group];
   Finding f;
@@ -149,8 +162,8 @@ Finding cannot_tell(const JobView& job, const WaitGraph& graph, const Instance& 
       fmt::format("{} in {} (group {}, seq {}); whether {} made that call is not known", waits(f.victims.label(8)),
                   describe_call(job, group.members[wait.member], wait.row), group.label, wait.seq, unknown.label(8));
   f.explanation =
-      "The dump was cut or taken earlier than the others, or its ring lost the calls of this group. All other ranks "
-      "with evidence have made the call and agree on it.\n";
+      "There is no dump, or it was cut or taken earlier than the others, or its ring lost the calls of this group. All "
+      "other ranks have made the call and agree on it.\n";
   f.evidence.push_back(call_evidence(job, group, group.members[wait.member], wait.row));
   f.advice = fmt::format("Get {} of {} from the time of the hang, or {} (py-spy dump).",
                          unknown.size() == 1 ? "a whole dump" : "whole dumps", unknown.label(8),
@@ -282,12 +295,15 @@ std::vector<Finding> judge_without_missing(const JobView& job, const CallKeys& k
   for (const auto& set : cycles(order)) findings.push_back(cycle_finding(job, keys, order, set));
   if (!findings.empty()) return findings;
   const RankSet unseen = unseen_of(graph);
-  if (!unseen.empty()) return {silent_ranks(job, graph, unseen)};
   const Instance& wait = widest(graph);
+  RankSet unknown = wait.p2p ? RankSet() : unknown_reach(job.groups[wait.group], wait);
+  if (!unseen.empty() && unknown.empty() && !made_by_all(job, wait)) return {silent_ranks(job, graph, unseen)};
   if (members_unknown(job, job.groups[wait.group])) return {unknown_members(job, graph, wait)};
   if (!wait.p2p) {
-    const RankSet unknown = unknown_reach(job.groups[wait.group], wait);
-    if (!unknown.empty()) return {cannot_tell(job, graph, wait, unknown)};
+    if (!unknown.empty()) {
+      unknown.insert(unseen);
+      return {cannot_tell(job, graph, wait, unknown)};
+    }
     const Starts starts = starts_of(job.groups[wait.group], wait);
     if (!starts.started.empty() && !starts.scheduled.empty()) return {device_finding(job, wait, starts)};
   }

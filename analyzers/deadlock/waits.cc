@@ -441,6 +441,25 @@ void add_held_circles(const JobView& job, const CallKeys& keys, const Standstill
   }
 }
 
+// What nobody ever meets. Circles through its ranks are what came of it, also where they closed before a rank came to
+// such a call: where a channel has more calls at one end, a call before the circle was left out, added or misled.
+void add_orphans(const JobView& job, const WaitGraph& graph, const std::vector<Orphan>& orphans,
+                 const RankSet& broken_by, std::vector<Finding>& findings) {
+  if (orphans.empty()) return;
+  RankSet involved;
+  for (const Orphan& call : orphans) {
+    const auto& members = job.groups[call.group].members;
+    involved.insert(RankSet{members[call.member].rank, members[call.partner].rank});
+  }
+  const std::size_t circles =
+      std::erase_if(findings, [&](const Finding& circle) { return !circle.ranks.common(involved).empty(); });
+  std::vector<Finding> unmet = orphan_findings(job, graph, orphans, OrphansTold::standing);
+  if (unmet.empty() && circles > 0) unmet = orphan_findings(job, graph, orphans, OrphansTold::all);
+  for (Finding& finding : unmet) {
+    if (finding.ranks.common(broken_by).empty()) findings.push_back(std::move(finding));
+  }
+}
+
 // Who waits for a cause behind calls that hold its stream.
 void add_held_up(const JobView& job, const Standstill& standstill, std::vector<Finding>& findings) {
   for (Finding& f : findings) {
@@ -595,9 +614,7 @@ WaitJudgement judge_waits(const JobView& job, const CallKeys& keys, const std::v
   } else if (broken.empty()) {
     add_circles(job, keys, graph, judgement.findings);
   }
-  for (Finding& finding : orphan_findings(job, graph, orphans)) {
-    if (finding.ranks.common(broken_by).empty()) judgement.findings.push_back(std::move(finding));
-  }
+  add_orphans(job, graph, orphans, broken_by, judgement.findings);
   const std::vector<RankStack> stacks = last_host_stacks(*job.evidence);
   for (const ChainEnd& end : chain_ends(job, graph)) {
     Finding finding = ChainEndJudge(job, keys, graph, stacks, end).judge();

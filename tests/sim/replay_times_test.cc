@@ -214,6 +214,40 @@ TEST(ReplayTimes, the_host_takes_its_time_in_a_group) {
             2'000);
 }
 
+// Rank 0 is at its group's end from 1 ms on; the other comes at 3 ms and both then exchange a megabyte.
+TEST(ReplayTimes, a_group_ends_when_its_host_goes_on) {
+  const Timed timed = on_slow(
+      "world 2\n0 compute 1ms\n1 compute 3ms\nall group_begin\n0 send u8 1000000 to 1\n0 recv u8 1000000 from 1\n"
+      "1 send u8 1000000 to 0\n1 recv u8 1000000 from 0\nall group_end\nall compute 1ms\n");
+  const Trace& trace = timed.result.snapshot;
+  const Program& program = trace.program(trace.ranks[0]);
+  ASSERT_EQ(trace.signature(program.signature(4)).kind, OpKind::group_end);
+  EXPECT_EQ(program.issue(4), 1'000'000);
+  EXPECT_EQ(program.end(4), 3'000'000 + 1'000 + 1'000'000);
+  EXPECT_EQ(timed.end, 3'000'000 + 1'000 + 1'000'000 + 1'000'000);
+}
+
+TEST(ReplayTimes, nothing_ends_before_it_begins) {
+  std::size_t grouped = 0;
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    ddx::testing::ProgramOptions program;
+    program.seed = seed;
+    ReplayOptions options;
+    options.stream_ordered = seed % 2 == 0;
+    const Trace trace = timed(trace_of(random_program(program)), "", kSlow, options).result.snapshot;
+    for (const RankRecord& record : trace.ranks) {
+      const Program& ops = trace.program(record);
+      for (std::size_t row = 0; row < ops.size(); ++row) {
+        ASSERT_TRUE(ops.end(row)) << "seed " << seed << " row " << row;
+        EXPECT_LE(ops.start(row).value_or(*ops.end(row)), *ops.end(row)) << "seed " << seed << " row " << row;
+        EXPECT_LE(ops.issue(row).value_or(*ops.end(row)), *ops.end(row)) << "seed " << seed << " row " << row;
+        if (trace.signature(ops.signature(row)).kind == OpKind::group_end) ++grouped;
+      }
+    }
+  }
+  EXPECT_GT(grouped, 0u);
+}
+
 TEST(ReplayTimes, do_not_depend_on_the_order_of_visits_or_on_folding) {
   int shared = 0;
   for (std::uint64_t seed = 1; seed <= 150; ++seed) {

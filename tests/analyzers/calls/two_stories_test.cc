@@ -154,6 +154,44 @@ TEST(Unmatched, against_a_call_of_another_group) {
   expect(of_dumps(ops), "p2p-unmatched", "1,2", Confidence::medium);
 }
 
+// Buckets in another order on one rank, step by step: nothing was left out. With a call less it was.
+TEST(Order, of_all_steps_is_no_call_left_out) {
+  expect(of_programs("world 4\nrepeat 2\n0-2 all_reduce f32 10\n0-2 all_reduce f32 20\n3 all_reduce f32 20\n"
+                     "3 all_reduce f32 10\nend\n"),
+         "order-inverted", "3");
+  expect(of_programs("world 4\nrepeat 2\n0-2 all_reduce f32 10\n0-2 all_reduce f32 20\n0-2 all_reduce f32 30\n"
+                     "3 all_reduce f32 20\n3 all_reduce f32 10\n3 all_reduce f32 30\nend\n"),
+         "order-inverted", "3");
+  expect(of_programs("world 4\nrepeat 3\n0-3 all_reduce f32 10\n0-3 all_reduce f32 20\nend\n0-2 all_reduce f32 10\n"
+                     "all all_reduce f32 20\nall all_reduce f32 10\nall all_reduce f32 20\n"),
+         "rank-skipped", "3");
+}
+
+// A call like those of the loop before it, but of another place in the code, is no round more.
+TEST(RepeatedCall, of_another_place_is_no_step) {
+  const char* loop = "world 4\nrepeat 3\nall all_reduce f32 1000 @train.py:40:step\nend\n";
+  expect(of_programs((std::string(loop) + "0,1,3 all_reduce f32 1000 @train.py:50:eval\n"
+                                          "all all_reduce f32 2000 @train.py:60:step\n")
+                         .c_str()),
+         "rank-skipped", "2");
+  expect(of_programs((std::string(loop) + "0,1,3 all_reduce f32 1000 @train.py:40:step\n"
+                                          "all all_reduce f32 2000 @train.py:60:step\n")
+                         .c_str()),
+         "uneven-steps", "2");
+}
+
+// One call more of a step that holds others too, of which there are as many as elsewhere: that call alone is too many.
+TEST(OneCallMore, of_a_longer_step_is_no_step_more) {
+  const std::string step = "repeat 5\nall all_gather f32 8 b\nall all_reduce f32 8 a\nend\n";
+  const std::string groups = "world 4\npg a = 0-3\npg b = 0-3\n";
+  expect(of_programs((groups + step + "2 all_reduce f32 8 a\n").c_str()), "rank-skipped", "2");
+}
+
+TEST(Bytes, that_agree_are_another_datatype) {
+  expect(of_programs("world 4\n0-2 all_reduce f32 100\n3 all_reduce bf16 200\n"), "mismatch-dtype", "3");
+  expect(of_programs("world 4\n0-2 all_reduce f32 100\n3 all_reduce bf16 300\n"), "mismatch-size", "3");
+}
+
 // Two ranks, and only rank 1 makes the gather: one more there or one less on rank 0.
 TEST(TwoRanks, have_no_majority) {
   expect(

@@ -16,6 +16,28 @@ Edit explain(std::string_view odd, std::string_view reference) {
   return explain_difference(a, b);
 }
 
+Edit order(std::string_view odd, std::string_view reference) {
+  const auto a = calls(odd), b = calls(reference);
+  return explain_order(a, b);
+}
+
+TEST(Order, is_that_of_the_fewest_calls_that_are_the_same) {
+  EXPECT_EQ(order("ba", "ab").length, 2u);
+  EXPECT_EQ(order("babababa", "abababab").length, 2u);
+  EXPECT_EQ(order("bacbac", "abcabc").length, 3u);
+  EXPECT_EQ(order("cba", "abc").length, 3u);
+  EXPECT_EQ(order("cbaxyzxyz", "abcxyzxyz").kind, Edit::Kind::reorder);
+  // Once, and the end of the lists is no whole block.
+  EXPECT_EQ(order("baxyz", "abxyz").length, 2u);
+}
+
+TEST(Order, explains_nothing_that_was_left_out_added_or_changed) {
+  for (const auto& [odd, reference] : std::vector<std::pair<std::string_view, std::string_view>>{
+           {"bab", "abab"}, {"aab", "abb"}, {"axc", "abc"}, {"bcdea", "xbcde"}, {"a", "b"}, {"", ""}}) {
+    EXPECT_EQ(order(odd, reference).kind, Edit::Kind::none) << odd << " " << reference;
+  }
+}
+
 TEST(Alignment, one_call_left_out) {
   const Edit edit = explain("bcdef", "abcdef");
   EXPECT_EQ(edit.kind, Edit::Kind::skip);
