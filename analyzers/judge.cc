@@ -122,7 +122,9 @@ void drop_explained(std::vector<Finding>& findings) {
     for (std::size_t k = 0; k < findings.size() && !dropped[i]; ++k) {
       if (k == i || dropped[k] || !explains(findings[k], findings[i])) continue;
       dropped[i] = true;
-      findings[k].victims.insert(findings[i].victims.without(findings[k].ranks));
+      if (findings[k].severity == Severity::error) {
+        findings[k].victims.insert(findings[i].victims.without(findings[k].ranks));
+      }
       cascade.add(findings[k], findings[i]);
     }
   }

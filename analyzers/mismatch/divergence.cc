@@ -249,7 +249,7 @@ class GroupScan {
   void classify(Divergence& d);
   std::string code_of(Divergence& d, const History& odd, const History& reference) const;
   std::string code_without_support(Divergence& d, const History& odd, const History& reference) const;
-  bool from_elsewhere(const History& history, std::size_t period) const;
+  bool from_elsewhere(const History& history, const Pattern& pattern) const;
   bool leaves_pattern(const History& leaver, const History& stayer) const;
   bool unique_to(const std::vector<std::uint32_t>& side, std::uint32_t seq, std::size_t length) const;
   bool alone(const Divergence& d) const;
@@ -276,13 +276,19 @@ std::string mismatch_code(Field field) {
   return "mismatch-type";
 }
 
-// A call like that of the round before, made at another place in the code.
-bool GroupScan::from_elsewhere(const History& history, std::size_t period) const {
-  const auto site = [&](std::size_t call) {
-    return call_site_text(job_, *history.member, history.member->calls[call].row);
+// A call like that of the rounds before, which all made it at one place in the code, and this one at another.
+bool GroupScan::from_elsewhere(const History& history, const Pattern& pattern) const {
+  constexpr std::size_t kRounds = 8;
+  const auto site = [&](std::size_t rounds_back) {
+    const Call& call = history.member->calls[history.at - rounds_back * pattern.period];
+    return call_site_text(job_, *history.member, call.row);
   };
-  const std::string now = site(history.at), before = site(history.at - period);
-  return !now.empty() && !before.empty() && now != before;
+  const std::string now = site(0), before = site(1);
+  if (now.empty() || before.empty() || now == before) return false;
+  for (std::size_t round = 2; round <= std::min(pattern.repeats, kRounds); ++round) {
+    if (site(round) != before) return false;
+  }
+  return true;
 }
 
 // `leaver` goes on to a call that is no part of the repeating pattern before it, while `stayer` goes round once more.
@@ -290,7 +296,7 @@ bool GroupScan::leaves_pattern(const History& leaver, const History& stayer) con
   const Pattern pattern = pattern_before(stayer.before);
   if (pattern.period == 0) return false;
   const auto round = std::span(stayer.before).last(pattern.period);
-  const bool stays = stayer.tail.front() == round.front() && !from_elsewhere(stayer, pattern.period);
+  const bool stays = stayer.tail.front() == round.front() && !from_elsewhere(stayer, pattern);
   return stays && std::find(round.begin(), round.end(), leaver.tail.front()) == round.end();
 }
 

@@ -99,11 +99,11 @@ TEST_F(Sim, NamesWhatOtherSimulatorsPassOver) {
       {"a send without its receive",
        "world 8\n3 send f32 1024 to 4\n",
        1,
-       {"rank 3 waits in send f32 x 1,024 to 4 for rank 4, which never posts the receive (group pg0)"}},
+       {"rank 4 never posts the receive that meets send f32 x 1,024 to 4 (group pg0): rank 3 waits in it"}},
       {"a receive without its send",
        "world 8\n3 recv f32 1024 from 4\n",
        1,
-       {"rank 3 waits in recv f32 x 1,024 from 4 for rank 4, which never posts the send (group pg0)"}},
+       {"rank 4 never posts the send that meets recv f32 x 1,024 from 4 (group pg0): rank 3 waits in it"}},
       {"all receive first",
        ring_of("recv", "send"),
        1,
@@ -362,7 +362,9 @@ TEST_F(Sim, TellsWhatFailsInHugePrograms) {
        "17001)"},
       {"3 crash OOM\n", "dead-rank", "rank 3 ended (crash: OOM) before all_reduce f32 x 1,024 (group pg0)"},
       {"3 send f32 8 to 4\n", "p2p-unmatched", "rank 4"},
-      {"3 recv f32 8 from 4\n4 recv f32 8 from 3\n", "p2p-cycle", "ranks 3,4 wait for each other in a circle"},
+      {"3 recv f32 8 from 4\n4 recv f32 8 from 3\n3 send f32 8 to 4\n4 send f32 8 to 3\n", "p2p-cycle",
+       "ranks 3,4 wait for each other in a circle"},
+      {"3 recv f32 8 from 4\n4 recv f32 8 from 3\n", "p2p-unmatched", "never posts the send"},
   };
   for (const Row& row : rows) {
     const json told = report(job(row.ops, 17'000));

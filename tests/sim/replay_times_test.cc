@@ -222,7 +222,7 @@ TEST(ReplayTimes, a_group_ends_when_its_host_goes_on) {
   const Trace& trace = timed.result.snapshot;
   const Program& program = trace.program(trace.ranks[0]);
   ASSERT_EQ(trace.signature(program.signature(4)).kind, OpKind::group_end);
-  EXPECT_EQ(program.issue(4), 1'000'000);
+  EXPECT_EQ(program.start(4), 1'000'000);
   EXPECT_EQ(program.end(4), 3'000'000 + 1'000 + 1'000'000);
   EXPECT_EQ(timed.end, 3'000'000 + 1'000 + 1'000'000 + 1'000'000);
 }
