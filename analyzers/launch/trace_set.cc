@@ -217,6 +217,14 @@ void cite_empty_files(const Evidence& evidence, Finding& f) {
   }
 }
 
+// The file of one of `ranks` that could not be used; null: none.
+const Input* lost_file(const Evidence& evidence, const RankSet& ranks) {
+  const auto lost = std::find_if(evidence.inputs.begin(), evidence.inputs.end(), [&](const Input& input) {
+    return input.file_rank && !input.note.empty() && ranks.contains(*input.file_rank);
+  });
+  return lost == evidence.inputs.end() ? nullptr : &*lost;
+}
+
 Finding needed_gap(const Evidence& evidence, const Needs& needs) {
   const RankRecord& record = *needs.first;
   const Trace& trace = evidence.trace;
@@ -228,8 +236,11 @@ Finding needed_gap(const Evidence& evidence, const Needs& needs) {
                                        program.seq(needs.first_row).value_or(1));
   f.subjects = {"group " + group};
   const bool one = f.ranks.size() == 1;
-  f.summary = fmt::format("{} {} no record in what was given, and {} for {} in {}", f.ranks.label(8),
-                          one ? "has" : "have", waits(f.victims.label(8)), one ? "it" : "them", call);
+  const Input* lost = lost_file(evidence, f.ranks);
+  const std::string gap =
+      lost && one ? fmt::format("the file of {} could not be used ({})", f.ranks.label(), lost->note)
+                  : fmt::format("{} {} no record in what was given", f.ranks.label(8), one ? "has" : "have");
+  f.summary = fmt::format("{}, and {} for {} in {}", gap, waits(f.victims.label(8)), one ? "it" : "them", call);
   f.explanation = fmt::format(
       "Seen before anything was run: calls of the recorded ranks need {}, and without {} program{} none of them can "
       "end.\n",

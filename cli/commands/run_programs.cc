@@ -8,9 +8,10 @@
 #include <utility>
 
 #include "analyzers/analyzer.h"
+#include "analyzers/launch/trace_set.h"
 #include "base/counted.h"
 #include "cli/commands/hazards.h"
-#include "sim/replay/missing_programs.h"
+#include "sim/replay/assumed_groups.h"
 #include "sim/replay/reference_replay.h"
 #include "sim/replay/unrolled_program.h"
 
@@ -41,13 +42,46 @@ void refuse(Evidence& evidence, const std::string& reason) {
 
 using Outcome = sim::ReplayResult::Outcome;
 
-}  // namespace
-
-std::string not_to_be_run(const Evidence& evidence) {
+std::string contradiction(const Evidence& evidence) {
   for (const Diagnostic& diagnostic : evidence.diagnostics.entries()) {
     if (diagnostic.severity == DiagnosticSeverity::error) return diagnostic.detail;
   }
-  return sim::missing_programs(evidence);
+  return {};
+}
+
+// Formats of which each rank has a file, or rows, of its own: there a rank that has none was lost. Others state the
+// world, and with it who is absent on purpose.
+bool has_file_for_each_rank(const Evidence& evidence) {
+  const auto& ranks = evidence.trace.ranks;
+  return std::all_of(ranks.begin(), ranks.end(), [&](const RankRecord& record) {
+    if (!record.rank || !record.input || record.input->value >= evidence.inputs.size()) return false;
+    const std::string& format = evidence.inputs[record.input->value].format;
+    return format == "chakra" || format == "op-table";
+  });
+}
+
+// Ranks whose programs calls need, and that were lost: a run of the others would only say so again.
+std::vector<Finding> lost_programs(const Evidence& evidence) {
+  if (!has_file_for_each_rank(evidence)) return {};
+  std::vector<Finding> gaps = analyzers::find_gaps(evidence);
+  const bool needed =
+      std::any_of(gaps.begin(), gaps.end(), [](const Finding& gap) { return gap.severity == Severity::error; });
+  return needed ? gaps : std::vector<Finding>();
+}
+
+sim::ReplayResult refused(const std::string& reason) {
+  sim::ReplayResult result;
+  result.outcome = Outcome::refused;
+  result.reason = reason;
+  return result;
+}
+
+}  // namespace
+
+std::string not_to_be_run(const Evidence& evidence) {
+  if (std::string why = contradiction(evidence); !why.empty()) return why;
+  const std::vector<Finding> gaps = lost_programs(evidence);
+  return gaps.empty() ? std::string() : gaps.front().summary;
 }
 
 ProgramRun run_programs(Evidence& evidence, sim::ReplayOptions options) {
@@ -55,10 +89,13 @@ ProgramRun run_programs(Evidence& evidence, sim::ReplayOptions options) {
   const auto plans = std::count_if(ranks.begin(), ranks.end(), is_plan);
   if (plans == 0) return {};
   ProgramRun run;
-  if (const std::string why = not_to_be_run(evidence); !why.empty()) {
+  if (const std::string why = contradiction(evidence); !why.empty()) {
     refuse(evidence, why);
-    run.result.emplace().outcome = Outcome::refused;
-    run.result->reason = why;
+    run.result = refused(why);
+    return run;
+  }
+  if (run.gaps = lost_programs(evidence); !run.gaps.empty()) {
+    run.result = refused(run.gaps.front().summary);
     return run;
   }
   if (static_cast<std::size_t>(plans) < ranks.size()) {
@@ -95,7 +132,9 @@ ProgramRun run_programs(Evidence& evidence, sim::ReplayOptions options) {
 std::vector<Finding> judge(const Evidence& evidence, ProgramRun& run) {
   // Where all of long programs ran to its end, a part of them has nothing to tell.
   const bool settled = run.result && run.result->outcome == Outcome::completes && run.result->window;
-  std::vector<Finding> findings = settled ? std::vector<Finding>() : analyzers::analyze(evidence);
+  std::vector<Finding> findings = std::exchange(run.gaps, {});
+  std::vector<Finding> seen = settled ? std::vector<Finding>() : analyzers::analyze(evidence);
+  std::move(seen.begin(), seen.end(), std::back_inserter(findings));
   std::move(run.hazards.begin(), run.hazards.end(), std::back_inserter(findings));
   run.hazards.clear();
   return findings;

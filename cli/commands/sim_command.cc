@@ -18,7 +18,7 @@
 #include "sim/cluster/cluster_file.h"
 #include "sim/cluster/describe.h"
 #include "sim/predict/basis.h"
-#include "sim/replay/missing_programs.h"
+#include "sim/replay/assumed_groups.h"
 #include "sim/replay/recorded_programs.h"
 #include "traces/formats/perfetto_writer.h"
 
@@ -112,9 +112,8 @@ bool waits_for_absent(const sim::Recorded& recorded, const ProgramRun& run, Evid
   std::erase_if(findings, [](const Finding& f) { return f.code == "evidence-missing" || f.code == "inconclusive"; });
   evidence.diagnostics.count(
       "replay.ranks_absent", DiagnosticSeverity::info,
-      fmt::format("there is no trace of {}, which {} for: --world-size {} lets recorded ranks stand for {}",
-                  absent.label(8), run.result->unfinished.size() == 1 ? "the other one waits" : "the others wait",
-                  all.values().back().value + 1, absent.size() == 1 ? "it" : "them"));
+      fmt::format("this is a part of a job, whose ranks wait for others: --world-size {} lets them stand for all",
+                  all.values().back().value + 1));
   return true;
 }
 
@@ -195,6 +194,7 @@ Exit sim(Options options, Console& console) {
   if (costs && told) simulation.choices = collective_choices(evidence.trace, *costs);
   ProgramRun run = run_programs(evidence, replay_options(options.sim, evidence.trace, costs.get()));
   if (!options.sim.timeline.empty()) write_timeline(options.sim.timeline, evidence, options.common.quiet, console);
+  if (!run.gaps.empty()) gaps.clear();  // judge() tells them
   std::vector<Finding> findings = judge(evidence, run);
   note_doubts(recorded, simulation, evidence);
   const bool half = waits_for_absent(recorded, run, evidence, findings);

@@ -259,16 +259,30 @@ bool told_as_files(const Diagnostic& diagnostic) {
          diagnostic.name == "load.wide_text" || diagnostic.name == "load.empty_file";
 }
 
+// Ranks without a record that a finding is about, and what the headline says, are not told again.
+bool told_above(const Report& report, const Diagnostic& diagnostic) {
+  return !report.sufficient && diagnostic.count == 1 && diagnostic.detail == report.reason;
+}
+
+RankSet ranks_not_told(const Report& report) {
+  RankSet told;
+  for (const Finding& finding : report.findings) {
+    if (finding.code == "rank-missing") told.insert(finding.ranks);
+  }
+  return report.ranks_absent.without(told);
+}
+
 void show_holes(Page& page, const Report& report, const RenderOptions& options) {
   Page holes = page.fresh();
-  if (report.ranks_absent.size() > report.unnumbered) {
-    std::string text = "nothing from " + report.ranks_absent.label();
+  if (const RankSet absent = ranks_not_told(report); absent.size() > report.unnumbered) {
+    std::string text = "nothing from " + absent.label();
     if (report.world_size) text += fmt::format(" of {}", format_count(*report.world_size));
     holes.paragraph("  -", 4, text);
   }
   show_files(holes, report, options.verbose);
   for (const Diagnostic& diagnostic : report.diagnostics) {
-    if (told_as_files(diagnostic) || (!is_loud(diagnostic) && !options.verbose)) continue;
+    if (told_as_files(diagnostic) || told_above(report, diagnostic) || (!is_loud(diagnostic) && !options.verbose))
+      continue;
     holes.paragraph("  -", 4,
                     fmt::format("{} x {}: {}", format_count(diagnostic.count), printable_line(diagnostic.name),
                                 shortened(printable_line(diagnostic.detail), kEvidenceColumns)));

@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "sim/predict/basis.h"
-#include "sim/replay/missing_programs.h"
+#include "sim/replay/assumed_groups.h"
 #include "sim/replay/recorded_programs.h"
 
 namespace ddx::sim {

@@ -13,6 +13,7 @@
 #include "tests/cli/run_ddx.h"
 #include "tests/cli/sample_report.h"
 #include "tests/cli/well_formed.h"
+#include "tests/support/recorder_json.h"
 #include "tests/support/scratch_folder.h"
 
 namespace ddx::cli {
@@ -33,27 +34,7 @@ constexpr const char* kAgreed = "world 2\n0-1 all_reduce f32 8 pg0\n0-1 barrier 
 
 // A flight-recorder dump of one rank of two, with one all_reduce whose group has this description.
 std::string dump(const std::string& description, const std::string& file) {
-  json entry = {{"record_id", 0},
-                {"pg_id", 0},
-                {"process_group", {"0", description}},
-                {"collective_seq_id", 1},
-                {"p2p_seq_id", 0},
-                {"op_id", 1},
-                {"profiling_name", "nccl:all_reduce"},
-                {"time_created_ns", 1700000000000000000},
-                {"input_sizes", json::array({json::array({8})})},
-                {"input_dtypes", {"Float"}},
-                {"output_sizes", json::array({json::array({8})})},
-                {"output_dtypes", {"Float"}},
-                {"state", "scheduled"},
-                {"is_p2p", false},
-                {"retired", false},
-                {"timeout_ms", 600000},
-                {"frames", json::array({{{"name", file}, {"filename", file}, {"line", 5}}})}};
-  json all = {{"version", "2.4"},
-              {"pg_config", {{"0", {{"name", "0"}, {"desc", description}, {"ranks", "[0, 1]"}}}}},
-              {"entries", json::array({entry})}};
-  return all.dump(-1, ' ', false, json::error_handler_t::replace);
+  return ddx::testing::recorder_dump(2, description, file);
 }
 
 TEST_F(App, WrongUsageIsTwoAndSaysWhatToDo) {

@@ -1,17 +1,12 @@
-// What a set of programs lacks to be the whole of a job, told by the formats that have a file for each rank.
+// Groups whose members no input lists, and what a run of their programs is worth.
 #pragma once
 
 #include <string>
 
 #include "sim/replay/virtual_ranks.h"
-#include "traces/model/evidence.h"
+#include "traces/model/trace.h"
 
 namespace ddx::sim {
-
-// Ranks that the programs need and that have none: below the largest of all ranks, members of groups, or peers. One
-// sentence, which says why each is needed; empty: all are there, or the evidence states its world and with it who is
-// absent (ops text).
-std::string missing_programs(const Evidence& evidence);
 
 // Why a run to the end of all programs proves nothing: who is in a group was taken from who uses it
 // (Communicator::assumed), and that is no reason to believe it. Empty: it does.
