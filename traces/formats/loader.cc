@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "traces/formats/comm_groups.h"
 #include "traces/formats/file_bytes.h"
 #include "traces/formats/file_walk.h"
 #include "traces/formats/gzip.h"
@@ -301,6 +302,7 @@ Evidence load(const std::vector<std::string>& paths, const LoadOptions& options)
     pool.work();
   }
   pool.rethrow();
+  list_stated_groups(evidence);
   list_unlisted_groups(evidence);
   number_profiled_calls(evidence);
   tell_idle_pattern(files, options, evidence.diagnostics);

@@ -62,6 +62,31 @@ std::int64_t beyond_files(const Evidence& evidence) {
   return beyond;
 }
 
+std::int32_t position_in(MemberPositions& positions, CommId comm, std::size_t size, std::int64_t rank) {
+  const auto found = positions.find(comm, rank);
+  if (found) return static_cast<std::int32_t>(*found);
+  // Below all that stand for a rank of the job that is no member.
+  if (rank < 0) return RankId(std::max<std::int64_t>(rank, INT32_MIN) - static_cast<std::int64_t>(size)).value;
+  return position_outside(rank, size);
+}
+
+// A peer's slot is that of one communicator.
+void place_peers(const Trace& trace, MemberPositions& positions, const std::vector<bool>& listed, RankRecord& record) {
+  std::vector<bool> placed(record.peers.size(), false);
+  const Program& program = trace.program(record);
+  for (std::size_t row = 0; row < program.size(); ++row) {
+    const auto slot = program.comm_slot(row);
+    const auto peer = trace.signature(program.signature(row)).peer_slot;
+    if (!slot || !peer || placed[*peer] || !listed[record.comms[*slot].value]) continue;
+    placed[*peer] = true;
+    const CommId comm = record.comms[*slot];
+    // In the group of all ranks a rank is its position.
+    if (trace.text(trace.communicator(comm).name) == kUnlistedWorld) continue;
+    const std::size_t size = trace.communicator(comm).members.size();
+    record.peers[*peer] = position_in(positions, comm, size, record.peers[*peer]);
+  }
+}
+
 std::vector<UnlistedGroup> unlisted_groups(const Evidence& evidence) {
   const Trace& trace = evidence.trace;
   std::map<CommId, std::vector<RankId>> users;
@@ -99,12 +124,7 @@ std::optional<std::uint16_t> RecordBuilder::comm_slot(CommId comm) {
 
 std::int32_t RecordBuilder::position_of(CommId comm, std::int64_t rank) {
   const std::size_t size = trace_.communicator(comm).members.size();
-  if (size == 0) return RankId(rank).value;
-  const auto found = positions_.find(comm, rank);
-  if (found) return static_cast<std::int32_t>(*found);
-  // Below all that stand for a rank of the job that is no member.
-  if (rank < 0) return RankId(std::max<std::int64_t>(rank, INT32_MIN) - static_cast<std::int64_t>(size)).value;
-  return position_outside(rank, size);
+  return size == 0 ? RankId(rank).value : position_in(positions_, comm, size, rank);
 }
 
 std::uint32_t RecordBuilder::peer_slot(std::uint16_t slot, std::int64_t rank) {
@@ -149,6 +169,20 @@ CommId intern_world(Trace& trace, std::string_view name, std::uint32_t world) {
   return trace.intern(std::move(communicator));
 }
 
+void place_in_groups(Trace& trace, const std::vector<bool>& listed) {
+  MemberPositions positions(trace);
+  for (RankRecord& record : trace.ranks) {
+    if (std::none_of(record.comms.begin(), record.comms.end(), [&](CommId comm) { return listed[comm.value]; }))
+      continue;
+    for (std::size_t slot = 0; slot < record.comms.size() && record.rank; ++slot) {
+      const CommId comm = record.comms[slot];
+      if (!listed[comm.value]) continue;
+      record.comm_rank[slot] = positions.find(comm, record.rank->value).value_or(RankRecord::kNoPosition);
+    }
+    place_peers(trace, positions, listed, record);
+  }
+}
+
 void list_unlisted_groups(Evidence& evidence) {
   Trace& trace = evidence.trace;
   std::vector<bool> listed(trace.communicators().size(), false);
@@ -157,14 +191,7 @@ void list_unlisted_groups(Evidence& evidence) {
     const bool stated = trace.world_size && is_unlisted_world(trace, trace.communicator(group.comm));
     trace.list_members(group.comm, std::move(group.ranks), !stated);
   }
-  MemberPositions positions(trace);
-  for (RankRecord& record : trace.ranks) {
-    for (std::size_t slot = 0; slot < record.comms.size() && record.rank; ++slot) {
-      const CommId comm = record.comms[slot];
-      if (!listed[comm.value]) continue;
-      record.comm_rank[slot] = positions.find(comm, record.rank->value).value_or(RankRecord::kNoPosition);
-    }
-  }
+  place_in_groups(trace, listed);
 }
 
 }  // namespace ddx::formats

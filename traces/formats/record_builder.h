@@ -51,6 +51,10 @@ class RecordBuilder {
 // A communicator of all ranks 0..world-1.
 CommId intern_world(Trace& trace, std::string_view name, std::uint32_t world);
 
+// After members of these communicators (by id) were filled in: says where each record stands in them, and turns the
+// peers in them, which were kept as global ranks, into positions.
+void place_in_groups(Trace& trace, const std::vector<bool>& listed);
+
 // What no single file of whole programs can know: the members of groups without a list. The group of all ranks
 // (kUnlistedWorld) has the ranks 0..n-1, where n is the stated size of the world, or else one more than the largest
 // rank of a record, of a peer, or in the name of a file beside them that could not be read; any other has the ranks

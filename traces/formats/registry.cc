@@ -1,4 +1,5 @@
 #include "traces/formats/chakra.h"
+#include "traces/formats/comm_groups.h"
 #include "traces/formats/flight_recorder.h"
 #include "traces/formats/importer.h"
 #include "traces/formats/kineto.h"
@@ -21,6 +22,7 @@ const std::vector<Importer>& importers() {
       ops_importer(),
       megatrace_importer(),
       chakra_importer(),
+      comm_groups_importer(),
       nccl_ras_json_importer(),
       op_table_importer(),
       address_table_importer(),

@@ -19,6 +19,10 @@ void Evidence::merge(Evidence&& other) {
     cycle.input = InputId(cycle.input.value + shift);
     cycles.push_back(std::move(cycle));
   }
+  for (GroupList& list : other.group_lists) {
+    list.input = InputId(list.input.value + shift);
+    group_lists.push_back(std::move(list));
+  }
   trace.merge(std::move(other.trace), shift);
   diagnostics.merge(other.diagnostics);
 }

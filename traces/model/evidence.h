@@ -31,11 +31,20 @@ struct DependencyCycle {
   bool control = false;              // some of these are control dependencies, which converters add by rule
 };
 
+// Members of a group as a file lists them that holds nothing else.
+struct GroupList {
+  InputId input;
+  std::uint64_t line = 0;
+  std::string name;
+  std::vector<RankId> members;  // global ranks, by position
+};
+
 struct Evidence {
   std::vector<Input> inputs;  // ordered by path
   Trace trace;
   std::vector<LogEvent> events;  // by input, then line
   std::vector<DependencyCycle> cycles;
+  std::vector<GroupList> group_lists;
   Diagnostics diagnostics;
 
   // The path of an input; empty where it is not known.
