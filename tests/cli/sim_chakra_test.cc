@@ -180,6 +180,85 @@ TEST_F(SimChakra, NamesWhatOtherSimulatorsPassOver) {
   }
 }
 
+// Faults of the programs, as in the ops notation: who, which call of which group, what against what, and who waits.
+TEST_F(SimChakra, NamesWhoMakesAnotherCall) {
+  const std::string reduce = collective(1, 0, 1 << 20), idle = node(0, 4, micros(1));
+  const std::string then_gather = collective(2, 2, 8, on(1));
+  const std::string notes = node(9, 1,
+                                 bytes(8, bytes(1, R"([{"pg_name": "17", "ranks": [0, 1, 2, 3, 4, 5, 6, 7]}, )"
+                                                   R"({"pg_name": "18", "ranks": [0, 1, 2, 3, 4, 5, 6, 7]}])")));
+  const auto in = [](std::uint64_t id, const char* group, const std::string& rest = {}) {
+    return collective(id, 0, 8, text_attribute("pg_name", group) + rest);
+  };
+  const auto tag = [](std::uint64_t value) { return attribute("comm_tag", 9, value); };
+  struct Row {
+    const char* what;
+    Set set;
+    std::vector<const char*> said;
+  };
+  const Row rows[] = {
+      {"half the size",
+       with(all(8, reduce), 3, collective(1, 0, 1 << 19)),
+       {"rank 3 and ranks 0-2,4-7 disagree on the size: all_reduce u8 x 524,288 against all_reduce u8 x 1,048,576 "
+        "(group world, seq 1)"}},
+      {"64 times the size",
+       with(all(8, reduce), 3, collective(1, 0, 1 << 26)),
+       {"rank 3 and ranks 0-2,4-7 disagree on the size: all_reduce u8 x 67,108,864 against all_reduce u8 x 1,048,576 "
+        "(group world, seq 1)"}},
+      {"all-gather",
+       with(all(8, reduce), 3, collective(1, 2, 1 << 20)),
+       {"rank 3 and ranks 0-2,4-7 disagree on the operation: all_gather u8 x 1,048,576 against all_reduce u8 x "
+        "1,048,576 (group world, seq 1)"}},
+      {"broadcast",
+       with(all(8, reduce), 3, collective(1, 5, 1 << 20)),
+       {"rank 3 and ranks 0-2,4-7 disagree on the operation: broadcast u8 x 1,048,576 against all_reduce u8 x "
+        "1,048,576 (group world, seq 1)"}},
+      {"the last one missed",
+       with(all(8, reduce + then_gather), 3, reduce),
+       {"rank 3 never called all_gather u8 x 8 (group world, seq 2): ranks 0-2,4-7 wait for it"}},
+      {"two swapped",
+       with(all(8, reduce + then_gather), 3, collective(1, 2, 8) + collective(2, 0, 1 << 20, on(1))),
+       {"rank 3 swapped two operations: all_gather u8 x 8 comes before all_reduce u8 x 1,048,576",
+        "who rank 3; ranks 0-2,4-7 wait"}},
+      {"swapped over two groups",
+       with(all(8, notes + in(1, "17") + in(2, "18", on(1))), 3, notes + in(1, "18") + in(2, "17", on(1))),
+       {"rank 3 uses its groups in another order: it is in all_reduce u8 x 8 (group 18, seq 1) while the others wait "
+        "for it in all_reduce u8 x 8 (group 17, seq 1)",
+        "who rank 3; ranks 0-2,4-7 wait"}},
+      {"a send without its receive",
+       with(all(8, idle), 3, send(1, 4, 1024)),
+       {"rank 3 waits in send u8 x 1,024 to 4 for rank 4, which never posts the receive (group world)"}},
+      {"a receive without its send",
+       with(all(8, idle), 3, receive(1, 4, 1024)),
+       {"rank 3 waits in recv u8 x 1,024 from 4 for rank 4, which never posts the send (group world)"}},
+      {"sizes of a send and its receive",
+       with(with(all(8, idle), 3, send(1, 4, 1024)), 4, receive(1, 3, 512)),
+       {"what ranks 3 and 4 exchange does not fit: send u8 x 1,024 to 4 against recv u8 x 512 from 3 (group world)"}},
+      {"tags of a send and its receive",
+       with(with(all(8, idle), 3, send(1, 4, 1024, tag(1))), 4, receive(1, 3, 1024, tag(2))),
+       {"rank 4 receives with tag 2 what rank 3 sends with tag 1 (group world)"}},
+  };
+  for (const Row& row : rows) {
+    const Answer answer = sim(row.set, {"--world-size", "8"});
+    EXPECT_EQ(answer.status, 1) << row.what << '\n' << answer.out;
+    for (const char* said : row.said) EXPECT_THAT(on_one_line(answer.out), HasSubstr(said)) << row.what;
+  }
+}
+
+// All receive first. That all send first is no fault here: a send of this format ends locally.
+TEST_F(SimChakra, CirclesOfReceivesAreShown) {
+  Set receives, sends = ring(8);
+  for (std::uint64_t r = 0; r < 8; ++r) {
+    receives[static_cast<int>(r)] = kHead + receive(0, (r + 7) % 8, 1024) + send(1, (r + 1) % 8, 1024, on(0));
+    sends[static_cast<int>(r)] = kHead + send(0, (r + 1) % 8, 1024) + receive(1, (r + 7) % 8, 1024, on(0));
+  }
+  const Answer answer = sim(receives, {"--world-size", "8"});
+  EXPECT_EQ(answer.status, 1) << answer.out;
+  EXPECT_THAT(on_one_line(answer.out), HasSubstr("ranks 0-7 wait for each other in a circle of sends and receives"));
+  EXPECT_THAT(on_one_line(answer.out), HasSubstr("rank 0 waits in recv u8 x 1,024 from 7 (group world) for rank 7"));
+  EXPECT_EQ(sim(sends, {"--world-size", "8"}).status, 0);
+}
+
 TEST_F(SimChakra, WithoutDurationsOrdersAreStillChecked) {
   const Set set = all(4, node(0, 4, attribute("num_ops", 13, 1'000'000)) + collective(1, 0, 8, on(0)));
   const Answer answer = ddx({"sim", written(set)});

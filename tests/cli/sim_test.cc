@@ -37,13 +37,13 @@ class Sim : public ::testing::Test {
   const ddx::testing::ScratchFolder folder_;
 };
 
-std::string ring_of(const char* first, const char* second) {
+std::string ring_of(const char* first, const char* second, const char* how = "") {
   std::string text = "world 8\n";
   for (int r = 0; r < 8; ++r) {
     for (const std::string_view half : {first, second}) {
       const int peer = half == "send" ? (r + 1) % 8 : (r + 7) % 8;
       text += std::to_string(r) + (half == "send" ? " send f32 1024 to " : " recv f32 1024 from ") +
-              std::to_string(peer) + "\n";
+              std::to_string(peer) + (half == first ? how : "") + "\n";
     }
   }
   return text;
@@ -113,6 +113,11 @@ TEST_F(Sim, NamesWhatOtherSimulatorsPassOver) {
        1,
        {"ranks 0-7 wait for each other in a circle of sends and receives",
         "rank 0 waits in send f32 x 1,024 to 1 (group pg0) for rank 1"}},
+      {"all send first and return at once",
+       ring_of("send", "recv", " async"),
+       1,
+       {"ranks 0-7 wait for each other in a circle of sends and receives",
+        "rank 0 waits in send f32 x 1,024 to 1 (group pg0) for rank 1"}},
       {"sizes of a send and its receive",
        "world 8\n3 send f32 1024 to 4\n4 recv f32 512 from 3\n",
        1,
@@ -140,6 +145,21 @@ TEST_F(Sim, NamesWhatOtherSimulatorsPassOver) {
     EXPECT_EQ(answer.status, row.status) << row.what << '\n' << answer.out;
     for (const char* said : row.said) EXPECT_THAT(on_one_line(answer.out), HasSubstr(said)) << row.what;
   }
+}
+
+// A network without a latency: other simulators stop at an assertion. Ring on two ranks: 2 x 2,000 bytes at 50 GB/s.
+TEST_F(Sim, ALatencyOfZeroIsALatency) {
+  const std::string ops = "world 2\nall all_reduce f32 1000\n";
+  const json flat = report(ops, {"--flat", "50GB/s,0us", "--algorithm", "ring"});
+  EXPECT_EQ(flat["verdict"], "clean");
+  EXPECT_EQ(flat["predicted_ns"], 80);
+  const std::string cluster = write(
+      R"({"name": "c", "nodes": 2, "ranks_per_node": 1, "gpu": "H100", "local": {"rate": "50GB/s", "latency": "0us"},
+          "network": {"fabric": "roce", "rate": "50GB/s", "latency": "0us"}})",
+      "cluster.json");
+  const Answer answer = sim(ops, {"--cluster", cluster});
+  EXPECT_EQ(answer.status, 0) << answer.out << answer.err;
+  EXPECT_THAT(answer.out, ::testing::StartsWith("COMPLETES"));
 }
 
 // A model that was asked for is one of several: what would deadlock in the plainer one is told.
