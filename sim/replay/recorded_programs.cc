@@ -7,6 +7,7 @@
 #include <map>
 #include <utility>
 
+#include "base/counted.h"
 #include "base/error.h"
 #include "sim/replay/recorded_times.h"
 #include "sim/replay/unrolled_program.h"
@@ -361,7 +362,8 @@ std::string unknown_text(const Recorded& recorded) {
     text += fmt::format("{}the {} of {} {} of {}", i == 0 ? "" : ", ", text_of(most[i]->what), most[i]->calls,
                         most[i]->name, most[i]->ranks.label(4));
   }
-  if (most.size() > kUnknownTold) text += fmt::format(" and of {} more kinds of call", most.size() - kUnknownTold);
+  if (most.size() > kUnknownTold)
+    text += " and of " + counted(most.size() - kUnknownTold, "more kind of call", "more kinds of call");
   return text;
 }
 
@@ -376,23 +378,25 @@ void tell(Tally& tally) {
     said.push_back(
         fmt::format("programs of {} follow the recorded times: what began late waited for what ended last before it on "
                     "another stream; what is left of its gap is a delay of that length, whatever else changes",
-                    tally.by_times == 1 ? "one rank" : fmt::format("{} ranks", tally.by_times)));
+                    tally.by_times == 1 ? "one rank" : counted(tally.by_times, "rank", "ranks")));
   }
   if (tally.by_order > 0) {
     said.push_back(fmt::format("of {} the recorded calls are taken for all that there is, in their order",
-                               tally.by_order == 1 ? "one rank" : fmt::format("{} ranks", tally.by_order)));
+                               tally.by_order == 1 ? "one rank" : counted(tally.by_order, "rank", "ranks")));
   }
   if (tally.placed > 0) {
     said.push_back(fmt::format("{} without a time {} put between {} neighbours",
-                               tally.placed == 1 ? "1 operation" : fmt::format("{} operations", tally.placed),
-                               tally.placed == 1 ? "was" : "were", tally.placed == 1 ? "its" : "their"));
+                               counted(tally.placed, "operation", "operations"), tally.placed == 1 ? "was" : "were",
+                               tally.placed == 1 ? "its" : "their"));
   }
   if (out.unknown_calls > 0) {
-    said.push_back(fmt::format("{} of {} calls cannot be replayed and were passed over: not recorded are {}",
-                               out.unknown_calls, out.calls, unknown_text(out)));
+    said.push_back(fmt::format("{} of {} cannot be replayed and {} passed over: not recorded {} {}", out.unknown_calls,
+                               counted(out.calls, "call", "calls"), out.unknown_calls == 1 ? "was" : "were",
+                               out.unknown_calls == 1 ? "is" : "are", unknown_text(out)));
   }
   if (tally.cut > 0) {
-    said.push_back(fmt::format("{} calls were left out that not all members still have", tally.cut));
+    said.push_back(
+        fmt::format("{} left out that not all members still have", counted(tally.cut, "call was", "calls were")));
   }
 }
 
@@ -401,8 +405,9 @@ void tell(Tally& tally) {
 std::string why_untimed(const Recorded& recorded) {
   std::string why;
   if (recorded.unknown_calls > 0) {
-    why = fmt::format("{} of {} calls have no time on another network: not recorded are {}", recorded.unknown_calls,
-                      recorded.calls, unknown_text(recorded));
+    why = fmt::format("{} of {} {} no time on another network: not recorded {} {}", recorded.unknown_calls,
+                      counted(recorded.calls, "call", "calls"), recorded.unknown_calls == 1 ? "has" : "have",
+                      recorded.unknown_calls == 1 ? "is" : "are", unknown_text(recorded));
   }
   for (const std::string& sentence : recorded.untimed) why += (why.empty() ? "" : "; ") + sentence;
   return why;

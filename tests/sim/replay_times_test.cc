@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "sim/network/rate.h"
 #include "sim/replay/flat_costs.h"
 #include "sim/replay/recorded_programs.h"
@@ -274,25 +276,54 @@ TEST(ReplayTimes, do_not_depend_on_the_order_of_visits_or_on_folding) {
   EXPECT_EQ(shared, 150);
 }
 
+// How long such a call takes on `ranks` ranks that come at once and do nothing else.
+Nanos alone(const Signature& call, std::size_t ranks) {
+  std::string text = fmt::format("world {}\nall {}", ranks, name_of(call.kind));
+  if (call.kind != OpKind::barrier) text += fmt::format(" {} {}", name_of(call.type_in), *call.count_in);
+  if (is_rooted(call.kind)) text += " root=0";
+  return timed(trace_of(text + "\n"), "", kSlow).end;
+}
+
 // No call ends before all that take part have come, nor sooner than it takes alone.
 TEST(ReplayTimes, nobody_is_served_before_all_are_there) {
+  struct Call {
+    SignatureId signature;
+    std::size_t ranks = 0, seen = 0;
+    Nanos last_start = 0, first_end = INT64_MAX;
+  };
+  std::size_t waited = 0;
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     ddx::testing::ProgramOptions program;
     program.seed = seed;
+    program.world = 2 + static_cast<int>(seed % 15);
     const Timed run = timed(trace_of(random_program(program)), "", kSlow);
-    std::map<std::pair<CommId, std::uint32_t>, std::pair<Nanos, Nanos>> calls;  // latest start, earliest end
-    for (const RankRecord& record : run.result.snapshot.ranks) {
-      const Program& rows = run.result.snapshot.program(record);
+    const Trace& trace = run.result.snapshot;
+    std::map<std::pair<CommId, std::uint32_t>, Call> calls;
+    for (const RankRecord& record : trace.ranks) {
+      const Program& rows = trace.program(record);
       for (std::size_t row = 0; row < rows.size(); ++row) {
-        if (!is_collective(run.result.snapshot.signature(rows.signature(row)).kind)) continue;
-        auto& call =
-            calls.try_emplace({record.comms[*rows.comm_slot(row)], *rows.seq(row)}, 0, INT64_MAX).first->second;
-        call.first = std::max(call.first, *rows.start(row));
-        call.second = std::min(call.second, *rows.end(row));
+        if (!is_collective(trace.signature(rows.signature(row)).kind)) continue;
+        const CommId comm = record.comms[*rows.comm_slot(row)];
+        Call& call = calls[{comm, *rows.seq(row)}];
+        if (call.seen > 0 && *rows.start(row) != call.last_start) ++waited;
+        call.signature = rows.signature(row);
+        call.ranks = trace.communicator(comm).members.size();
+        ++call.seen;
+        call.last_start = std::max(call.last_start, *rows.start(row));
+        call.first_end = std::min(call.first_end, *rows.end(row));
       }
     }
-    for (const auto& [key, call] : calls) EXPECT_GE(call.second, call.first) << "seed " << seed;
+    std::map<std::pair<SignatureId, std::size_t>, Nanos> known;
+    for (const auto& [key, call] : calls) {
+      EXPECT_EQ(call.seen, call.ranks) << "seed " << seed;
+      const auto [at, fresh] = known.try_emplace({call.signature, call.ranks});
+      if (fresh) at->second = alone(trace.signature(call.signature), call.ranks);
+      // Both are rounded to a nanosecond.
+      EXPECT_GE(call.first_end - call.last_start + 1, at->second)
+          << "seed " << seed << ": " << name_of(trace.signature(call.signature).kind);
+    }
   }
+  EXPECT_GT(waited, 1000U);
 }
 
 TEST(ReplayTimes, a_rank_of_no_network_is_refused) {

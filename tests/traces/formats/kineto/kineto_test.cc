@@ -4,17 +4,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <filesystem>
-#include <fstream>
-
 #include "base/error.h"
+#include "tests/support/scratch_folder.h"
 #include "traces/formats/loader.h"
 #include "traces/formats/nccl_kernel_name.h"
 
 namespace ddx::formats {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 Evidence read(const std::string& text, std::uint64_t max_ops = 1000) {
   Evidence evidence;
@@ -147,8 +145,8 @@ TEST(Kineto, computation_is_merged_within_ten_microseconds_and_a_millisecond) {
     EXPECT_EQ(s.kind, OpKind::compute);
     rows.emplace_back(evidence.trace.text(s.name), *s.compute_time);
   }
-  EXPECT_THAT(rows, testing::UnorderedElementsAre(std::pair("b", Nanos{34'000}), std::pair("c", Nanos{1'000}),
-                                                  std::pair("d", Nanos{1'500'000}), std::pair("e", Nanos{1'000})));
+  EXPECT_THAT(rows, ::testing::UnorderedElementsAre(std::pair("b", Nanos{34'000}), std::pair("c", Nanos{1'000}),
+                                                    std::pair("d", Nanos{1'500'000}), std::pair("e", Nanos{1'000})));
 }
 
 // A profile is a window: the kernel of a call may lie behind its end.
@@ -346,17 +344,8 @@ TEST(Kineto, names_the_gpu_where_all_are_of_one_model) {
 }
 
 // Profiles of two ranks, one file each: what is called, in its order, in groups 0 and tp.
-class KinetoSets : public testing::Test {
+class KinetoSets : public ::testing::Test {
  protected:
-  KinetoSets() {
-    std::string name = (std::filesystem::temp_directory_path() / "ddx_kineto_XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("no scratch folder");
-    folder_ = name;
-  }
-  ~KinetoSets() override {
-    std::error_code ignored;
-    std::filesystem::remove_all(folder_, ignored);
-  }
   void write(int rank, const std::vector<std::pair<std::string, std::string>>& calls, int first_seq = -1) const {
     std::string events;
     int id = 0;
@@ -368,11 +357,11 @@ class KinetoSets : public testing::Test {
       events += (id == 0 ? "" : ",") + call(id, arguments, std::to_string(100 + 10 * id + rank));
       ++id;
     }
-    std::ofstream(folder_ / ("rank" + std::to_string(rank) + ".json"))
-        << profile(events, R"("distributedInfo": {"backend": "nccl", "rank": )" + std::to_string(rank) +
-                               R"(, "world_size": 2}, )");
+    folder_.write("rank" + std::to_string(rank) + ".json",
+                  profile(events, R"("distributedInfo": {"backend": "nccl", "rank": )" + std::to_string(rank) +
+                                      R"(, "world_size": 2}, )"));
   }
-  Evidence loaded() const { return load({folder_.string()}, {}); }
+  Evidence loaded() const { return load({folder_.path()}, {}); }
   // By rank: "group/number kind" in order of rows.
   static std::vector<std::string> told(const Evidence& evidence, std::size_t rank) {
     std::vector<std::string> rows;
@@ -388,7 +377,7 @@ class KinetoSets : public testing::Test {
   }
 
  private:
-  std::filesystem::path folder_;
+  const ddx::testing::ScratchFolder folder_;
 };
 
 TEST_F(KinetoSets, without_numbers_calls_are_matched_by_their_order_in_the_group) {
@@ -396,9 +385,9 @@ TEST_F(KinetoSets, without_numbers_calls_are_matched_by_their_order_in_the_group
   write(1, {{"allreduce", "tp"}, {"allreduce", "0"}, {"allreduce", "tp"}, {"barrier", "0"}});
   const Evidence evidence = loaded();
   EXPECT_THAT(told(evidence, 0),
-              testing::ElementsAre("0/1 all_reduce", "tp/1 all_reduce", "0/2 barrier", "tp/2 all_reduce"));
+              ::testing::ElementsAre("0/1 all_reduce", "tp/1 all_reduce", "0/2 barrier", "tp/2 all_reduce"));
   EXPECT_THAT(told(evidence, 1),
-              testing::ElementsAre("tp/1 all_reduce", "0/1 all_reduce", "tp/2 all_reduce", "0/2 barrier"));
+              ::testing::ElementsAre("tp/1 all_reduce", "0/1 all_reduce", "tp/2 all_reduce", "0/2 barrier"));
   EXPECT_EQ(evidence.diagnostics.count_of("kineto.matched_by_order"), 4U);
   EXPECT_EQ(evidence.diagnostics.count_of("kineto.not_matched"), 0U);
 }
@@ -407,8 +396,8 @@ TEST_F(KinetoSets, numbers_that_are_there_stay) {
   write(0, {{"allreduce", "0"}, {"barrier", "0"}}, 7);
   write(1, {{"barrier", "0"}, {"allreduce", "0"}}, 8);
   const Evidence evidence = loaded();
-  EXPECT_THAT(told(evidence, 0), testing::ElementsAre("0/7 all_reduce", "0/8 barrier"));
-  EXPECT_THAT(told(evidence, 1), testing::ElementsAre("0/8 barrier", "0/9 all_reduce"));
+  EXPECT_THAT(told(evidence, 0), ::testing::ElementsAre("0/7 all_reduce", "0/8 barrier"));
+  EXPECT_THAT(told(evidence, 1), ::testing::ElementsAre("0/8 barrier", "0/9 all_reduce"));
   EXPECT_EQ(evidence.diagnostics.count_of("kineto.matched_by_order"), 0U);
 }
 
@@ -416,17 +405,17 @@ TEST_F(KinetoSets, windows_that_differ_are_not_matched) {
   write(0, {{"allreduce", "0"}, {"barrier", "0"}, {"allreduce", "tp"}});
   write(1, {{"barrier", "0"}, {"allreduce", "tp"}});
   const Evidence evidence = loaded();
-  EXPECT_THAT(told(evidence, 0), testing::ElementsAre("0/? all_reduce", "0/? barrier", "tp/1 all_reduce"));
+  EXPECT_THAT(told(evidence, 0), ::testing::ElementsAre("0/? all_reduce", "0/? barrier", "tp/1 all_reduce"));
   EXPECT_EQ(evidence.diagnostics.count_of("kineto.not_matched"), 1U);
   EXPECT_EQ(evidence.diagnostics.count_of("kineto.matched_by_order"), 1U);
 }
 
 TEST_F(KinetoSets, a_single_profile_and_a_mixed_set_keep_what_they_have) {
   write(0, {{"allreduce", "0"}});
-  EXPECT_THAT(told(loaded(), 0), testing::ElementsAre("0/? all_reduce"));
+  EXPECT_THAT(told(loaded(), 0), ::testing::ElementsAre("0/? all_reduce"));
   write(1, {{"allreduce", "0"}}, 3);
-  EXPECT_THAT(told(loaded(), 0), testing::ElementsAre("0/? all_reduce"));
-  EXPECT_THAT(told(loaded(), 1), testing::ElementsAre("0/3 all_reduce"));
+  EXPECT_THAT(told(loaded(), 0), ::testing::ElementsAre("0/? all_reduce"));
+  EXPECT_THAT(told(loaded(), 1), ::testing::ElementsAre("0/3 all_reduce"));
 }
 
 }  // namespace
