@@ -87,6 +87,33 @@ RowVerdict judge_row(const MeasuredCollective& row, std::size_t number, std::opt
                       over, std::ceil(ratio / kTolerance))};
 }
 
+// Rows beyond what their links carry, gathered in `f`.
+Finding told_impossible(Finding f, const ScalingTable& table) {
+  f.code = "sim-implausible";
+  f.severity = Severity::error;
+  f.confidence = Confidence::high;
+  f.summary =
+      fmt::format("{} of {} rows cannot be: {}", f.subjects.size(), table.collectives.size(), f.evidence.front().text);
+  f.advice =
+      "Do not use these figures, nor sums that hold them. Check units (bits or bytes, of one GPU or of a node), the "
+      "number of links per GPU, and whether the tool knows this size at all.";
+  return f;
+}
+
+// The other rows; `open`: of some too little is known to refute them.
+Finding told_plausible(Finding f, const ScalingTable& table, bool open) {
+  f.code = "scaling-info";
+  f.severity = Severity::info;
+  f.confidence = Confidence::high;
+  const bool one = f.subjects.size() == 1;
+  const std::string_view what = open  ? "not refuted, some for lack of figures"
+                                : one ? "within what its link carries"
+                                      : "within what their links carry";
+  f.summary = fmt::format("{} of {} rows {} {}", f.subjects.size(), table.collectives.size(), one ? "is" : "are", what);
+  f.advice = "Plausible is not measured: compare with nccl-tests on the same machines.";
+  return f;
+}
+
 }  // namespace
 
 std::vector<Finding> judge_collectives(const ScalingTable& table, std::vector<CollectivePoint>& points) {
@@ -104,30 +131,8 @@ std::vector<Finding> judge_collectives(const ScalingTable& table, std::vector<Co
     if (to.evidence.size() < 8)
       to.evidence.push_back({table.path, row.line, verdict.text.substr(0, verdict.text.size() - 1)});
   }
-  if (!impossible.subjects.empty()) {
-    impossible.code = "sim-implausible";
-    impossible.severity = Severity::error;
-    impossible.confidence = Confidence::high;
-    impossible.summary = fmt::format("{} of {} rows cannot be: {}", impossible.subjects.size(),
-                                     table.collectives.size(), impossible.evidence.front().text);
-    impossible.advice =
-        "Do not use these figures, nor sums that hold them. Check units (bits or bytes, of one GPU or of a node), the "
-        "number of links per GPU, and whether the tool knows this size at all.";
-    findings.push_back(std::move(impossible));
-  }
-  if (!rest.subjects.empty()) {
-    rest.code = "scaling-info";
-    rest.severity = Severity::info;
-    rest.confidence = Confidence::high;
-    const bool one = rest.subjects.size() == 1;
-    const std::string_view what = open  ? "not refuted, some for lack of figures"
-                                  : one ? "within what its link carries"
-                                        : "within what their links carry";
-    rest.summary =
-        fmt::format("{} of {} rows {} {}", rest.subjects.size(), table.collectives.size(), one ? "is" : "are", what);
-    rest.advice = "Plausible is not measured: compare with nccl-tests on the same machines.";
-    findings.push_back(std::move(rest));
-  }
+  if (!impossible.subjects.empty()) findings.push_back(told_impossible(std::move(impossible), table));
+  if (!rest.subjects.empty()) findings.push_back(told_plausible(std::move(rest), table, open));
   return findings;
 }
 

@@ -19,6 +19,18 @@ struct Batch {
   OpRef awaiting;  // held: of its calls, the one whose partner it waits for, the first found
 };
 
+// Whoever has a partner in a batch that is held is held too. `held` grows by those.
+void hold_partners(std::vector<Batch>& batches, std::vector<std::uint32_t>& held) {
+  for (std::size_t next = 0; next < held.size(); ++next) {
+    for (const auto& [partner, call] : batches[held[next]].partners) {
+      if (batches[partner].held) continue;
+      batches[partner].held = true;
+      batches[partner].awaiting = call;
+      held.push_back(partner);
+    }
+  }
+}
+
 }  // namespace
 
 // Parts of the group of `call` that are sends or receives and have not completed; the first one whose partner is not
@@ -78,14 +90,7 @@ bool ReplayEngine::release_groups() {
     batches[i].awaiting = *lonely;
     held.push_back(i);
   }
-  for (std::size_t next = 0; next < held.size(); ++next) {
-    for (const auto& [partner, call] : batches[held[next]].partners) {
-      if (batches[partner].held) continue;
-      batches[partner].held = true;
-      batches[partner].awaiting = call;
-      held.push_back(partner);
-    }
-  }
+  hold_partners(batches, held);
   const std::size_t before = met_.size();
   std::size_t kept = 0;
   for (std::size_t i = 0; i < before; ++i) {

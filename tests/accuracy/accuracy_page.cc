@@ -217,19 +217,8 @@ std::string run_list(const std::vector<ValidationRun>& runs, bool calibrates) {
   return text;
 }
 
-}  // namespace
-
-double held_out_error(const std::vector<ValidationRun>& runs, std::uint64_t least, std::uint64_t end) {
-  const auto held = runs_where(runs, [](const ValidationRun& run) { return !run.calibrates; });
-  return summary_of(errors_of(points_of(held), with(nccl_times()), least, end)).mean;
-}
-
-std::string accuracy_page(const std::vector<ValidationRun>& runs) {
-  const auto held = points_of(runs_where(runs, [](const ValidationRun& run) { return !run.calibrates; }));
-  const auto fitted = points_of(runs_where(runs, [](const ValidationRun& run) { return run.calibrates; }));
-  const auto all = points_of(runs_where(runs, [](const ValidationRun&) { return true; }));
-  const std::size_t calibrating = runs_where(runs, [](const ValidationRun& run) { return run.calibrates; }).size();
-  std::string text = fmt::format(R"(# How far predictions are off
+std::string beginning(std::size_t runs, std::size_t points, std::size_t calibrating) {
+  return fmt::format(R"(# How far predictions are off
 
 Made by `build/release/tests/accuracy/ddx_accuracy > docs/accuracy.md`; a test fails where this page is not what that makes.
 
@@ -247,7 +236,22 @@ constant, it is what published peaks and NCCL's own model say.
 ## Runs that were held out
 
 )",
-                                 runs.size(), all.size(), calibrating);
+                     runs, points, calibrating);
+}
+
+}  // namespace
+
+double held_out_error(const std::vector<ValidationRun>& runs, std::uint64_t least, std::uint64_t end) {
+  const auto held = runs_where(runs, [](const ValidationRun& run) { return !run.calibrates; });
+  return summary_of(errors_of(points_of(held), with(nccl_times()), least, end)).mean;
+}
+
+std::string accuracy_page(const std::vector<ValidationRun>& runs) {
+  const auto held = points_of(runs_where(runs, [](const ValidationRun& run) { return !run.calibrates; }));
+  const auto fitted = points_of(runs_where(runs, [](const ValidationRun& run) { return run.calibrates; }));
+  const auto all = points_of(runs_where(runs, [](const ValidationRun&) { return true; }));
+  const std::size_t calibrating = runs_where(runs, [](const ValidationRun& run) { return run.calibrates; }).size();
+  std::string text = beginning(runs.size(), all.size(), calibrating);
   text += bands_table(held, with(nccl_times()));
   text +=
       "\n## Beside simpler models\n\nMean error of the same held-out points. NCCL's own model chooses well and "
