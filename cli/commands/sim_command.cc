@@ -117,6 +117,26 @@ bool waits_for_absent(const sim::Recorded& recorded, const ProgramRun& run, Evid
   return true;
 }
 
+// A rank whose calls were passed over may have made whichever it is said to have left out. True: nothing else is known
+// to be wrong, and so it is said.
+bool rests_on_untold(const sim::Recorded& recorded, const ProgramRun& run, Evidence& evidence,
+                     std::vector<Finding>& findings) {
+  using Outcome = sim::ReplayResult::Outcome;
+  if (!run.result || (run.result->outcome != Outcome::deadlock && run.result->outcome != Outcome::mismatch))
+    return false;
+  const sim::Untold untold = sim::untold_calls(recorded);
+  if (untold.ranks.empty()) return false;
+  std::erase_if(findings, [&](const Finding& f) {
+    const bool of_others = !f.ranks.empty() && f.ranks.without(untold.ranks).size() == f.ranks.size();
+    return (f.severity == Severity::error && !of_others) || f.code == "inconclusive";
+  });
+  if (!stalls(run, findings)) return false;
+  evidence.diagnostics.count("replay.calls_untold", DiagnosticSeverity::data_loss,
+                             fmt::format("{}, so that nobody knows whether {} made the calls that others wait for",
+                                         untold.why, untold.ranks.label(8)));
+  return true;
+}
+
 // What was asked for and is not answered.
 void note_doubts(const sim::Recorded& recorded, const Simulation& simulation, Evidence& evidence) {
   if (!simulation.untimed.empty()) {
@@ -197,7 +217,8 @@ Exit sim(Options options, Console& console) {
   if (!run.gaps.empty()) gaps.clear();  // judge() tells them
   std::vector<Finding> findings = judge(evidence, run);
   note_doubts(recorded, simulation, evidence);
-  const bool half = waits_for_absent(recorded, run, evidence, findings);
+  const bool half =
+      waits_for_absent(recorded, run, evidence, findings) || rests_on_untold(recorded, run, evidence, findings);
   // Nothing was expected of the ranks that were not recorded.
   for (Finding& gap : gaps) gap.severity = half ? Severity::info : gap.severity;
   findings = with_gaps(std::move(gaps), std::move(findings));

@@ -110,7 +110,8 @@ std::string why_not_whole(const Evidence& evidence) {
 }
 
 std::string why_not_run(const Evidence& evidence) {
-  constexpr std::string_view kWhy[] = {"replay.refused", "replay.ranks_absent", "replay.no_times", "replay.no_calls"};
+  constexpr std::string_view kWhy[] = {"replay.refused", "replay.ranks_absent", "replay.calls_untold",
+                                       "replay.no_times", "replay.no_calls"};
   for (const std::string_view why : kWhy) {
     for (const Diagnostic& diagnostic : evidence.diagnostics.entries()) {
       if (diagnostic.name == why) return diagnostic.detail;

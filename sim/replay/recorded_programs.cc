@@ -413,6 +413,15 @@ std::string why_untimed(const Recorded& recorded) {
   return why;
 }
 
+Untold untold_calls(const Recorded& recorded) {
+  Untold untold;
+  if (recorded.unknown_calls == 0) return untold;
+  for (const UnknownCalls& unknown : recorded.unknown) untold.ranks.insert(unknown.ranks);
+  untold.why = fmt::format("{} of {} calls could not be replayed (not recorded are {})", recorded.unknown_calls,
+                           recorded.calls, unknown_text(recorded));
+  return untold;
+}
+
 Recorded take_recorded(Trace& trace) {
   Tally tally;
   const auto first = first_common(trace);

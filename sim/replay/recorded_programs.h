@@ -34,6 +34,14 @@ struct Recorded {
 // Why the programs have no times, as a sentence; empty where they have.
 std::string why_untimed(const Recorded& recorded);
 
+// Why a run of the programs that does not come to its end proves nothing of ranks whose calls were passed over: as a
+// clause, and who they are. Empty: all calls were told.
+struct Untold {
+  std::string why;
+  RankSet ranks;
+};
+Untold untold_calls(const Recorded& recorded);
+
 // Makes whole programs of all records that are none, and says what it took for granted. Records of whole programs stay
 // as they are.
 //
