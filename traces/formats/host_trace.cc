@@ -1,5 +1,7 @@
 // PyTorch's host execution traces (ExecutionTraceObserver, "schema": "1.1.0-chakra.0.0.4"): nodes in JSON, of which the
 // records of collectives (record_param_comms) are read. Times are not in them.
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 
 #include "traces/formats/chakra_nodes.h"
@@ -116,6 +118,10 @@ void Nodes::finish_attribute() {
   if (attribute_ == "pg_desc") call_.description.swap(text_);
   if (attribute_ == "in_split_size") call_.splits_in.swap(text_);
   if (attribute_ == "out_split_size") call_.splits_out.swap(text_);
+  const bool is_size = attribute_ == "in_msg_nelems" || attribute_ == "out_msg_nelems";
+  if (is_size && number_.value_or(-1) < 0) {
+    call_.bad_number = attribute_ + (number_ ? fmt::format(" {}", *number_) : " beyond 64 bits, or none");
+  }
   if (attribute_ == "in_msg_nelems") call_.count_in = number_;
   if (attribute_ == "out_msg_nelems") call_.count_out = number_;
   if (attribute_ == "pg_size") call_.size = number_;

@@ -20,6 +20,7 @@ namespace {
 constexpr std::size_t kMostName = 255;
 constexpr Nanos kLargestGap = 10 * kMicrosecond;
 constexpr Nanos kLongestMerged = kMillisecond;
+constexpr Nanos kLatest = INT64_MAX / 2;
 
 // One row to come.
 struct Row {
@@ -45,6 +46,7 @@ class Profile {
   void add_record(const KinetoRecord& record);
   void add_lone_kernels();
   void add_computation();
+  void add_untimed(const KinetoKernel& kernel);
   void describe(const KinetoCall& call, Row& row);
   void add_splits(const KinetoCall& call, Signature& signature);
   std::optional<CommId> comm_of(const KinetoCall& call);
@@ -70,14 +72,17 @@ class Profile {
   std::vector<bool> joined_;                                                            // by kernel
   std::map<std::tuple<std::string, std::string, std::string>, CommId> comms_;
   std::uint64_t without_arguments_ = 0, unknown_ops_ = 0, cut_lists_ = 0, lone_kernels_ = 0, unknown_types_ = 0;
-  std::string unknown_op_, unknown_type_;
+  std::uint64_t bad_numbers_ = 0, unplaced_ = 0;
+  bool timed_calls_ = false;  // calls of the host have times
+  std::string unknown_op_, unknown_type_, bad_number_;
 };
 
 std::optional<Nanos> Profile::absolute(std::optional<Nanos> time) const {
   if (!time) return std::nullopt;
   Nanos sum = 0;
   if (__builtin_add_overflow(*time, profile_.base_time.value_or(0), &sum)) return std::nullopt;
-  return sum;
+  // So that no difference of two overflows.
+  return sum >= -kLatest && sum <= kLatest ? std::optional(sum) : std::nullopt;
 }
 
 void Profile::join_kernels() {
@@ -136,6 +141,7 @@ void Profile::describe(const KinetoCall& call, Row& row) {
     signature.type_in = signature.type_out = recorder_data_type(call.type);
     if (signature.type_in == DataType::unknown && ++unknown_types_ == 1) unknown_type_ = call.type;
   }
+  if (!call.bad_number.empty() && ++bad_numbers_ == 1) bad_number_ = call.bad_number;
   if (call.count_in && *call.count_in >= 0) signature.count_in = static_cast<std::uint64_t>(*call.count_in);
   if (call.count_out && *call.count_out >= 0) signature.count_out = static_cast<std::uint64_t>(*call.count_out);
   add_splits(call, signature);
@@ -165,8 +171,8 @@ void Profile::add_record(const KinetoRecord& record) {
       const KinetoKernel& kernel = profile_.kernels[index];
       joined_[index] = true;
       const auto start = absolute(kernel.time), end = absolute(kernel.time + kernel.length);
-      if (start) row.op.start = std::min(row.op.start.value_or(*start), *start);
-      if (end) row.op.end = std::max(row.op.end.value_or(*end), *end);
+      if (start && kernel.timed) row.op.start = std::min(row.op.start.value_or(*start), *start);
+      if (end && kernel.timed) row.op.end = std::max(row.op.end.value_or(*end), *end);
       row.signature.stream = kernel.stream;
       row.op.state = OpState::completed;  // without a kernel nobody knows: its end may lie outside the window
       const NcclKernelName name = parse_nccl_kernel(out_.trace.text(kernel.name));
@@ -175,6 +181,7 @@ void Profile::add_record(const KinetoRecord& record) {
     }
   }
   row.when = row.op.issue.value_or(row.op.start.value_or(0));
+  if (timed_calls_ && !row.op.issue && !row.op.start) ++unplaced_;
   rows_.push_back(std::move(row));
 }
 
@@ -199,17 +206,34 @@ void Profile::add_lone_kernels() {
     if (name.kind == row.signature.kind) row.signature.redop = name.redop;
     row.signature.stream = kernel.stream;
     row.op.state = OpState::completed;
-    row.op.start = absolute(kernel.time);
-    row.op.end = absolute(kernel.time + kernel.length);
+    if (kernel.timed) row.op.start = absolute(kernel.time);
+    if (kernel.timed) row.op.end = absolute(kernel.time + kernel.length);
     row.when = row.op.start.value_or(0);
+    if (!row.op.start) ++unplaced_;
     rows_.push_back(std::move(row));
   }
+}
+
+// Work of which nobody knows how long it was, nor when.
+void Profile::add_untimed(const KinetoKernel& kernel) {
+  Row row;
+  row.order = next();
+  row.signature.kind = OpKind::compute;
+  row.signature.stream = kernel.stream;
+  row.signature.name = kernel.name;
+  row.op.state = OpState::completed;
+  rows_.push_back(std::move(row));
 }
 
 void Profile::add_computation() {
   std::vector<const KinetoKernel*> kernels;
   for (const KinetoKernel& kernel : profile_.kernels) {
-    if (!kernel.communicates) kernels.push_back(&kernel);
+    if (kernel.communicates) continue;
+    if (kernel.timed) {
+      kernels.push_back(&kernel);
+    } else {
+      add_untimed(kernel);
+    }
   }
   std::stable_sort(kernels.begin(), kernels.end(), [](const KinetoKernel* a, const KinetoKernel* b) {
     return std::tie(a->stream, a->time) < std::tie(b->stream, b->time);
@@ -314,12 +338,22 @@ void Profile::report() {
         unknown_types_);
   count("kineto.cut_rank_list", notice,
         "lists of ranks that the profiler cut (\"...\"), and pg_config has no whole one", cut_lists_);
-  count("kineto.bad_event", data_loss, "kernels without a usable time, left out", profile_.bad_events);
-  count("kineto.too_many_events", data_loss, "events beyond the limit, left out", profile_.left_out);
+  // What a run of the calls, or its times, would rest on and is not there: error.
+  count("kineto.bad_event", data_loss, "kernels without a usable time (ts, dur): expected numbers, dur 0 or more",
+        profile_.bad_times);
+  count("kineto.unplaced_call", error,
+        "calls without a usable time: where they stood among the others is not known, and what is not known proves "
+        "nothing",
+        unplaced_);
+  count("kineto.bad_number", error,
+        fmt::format("calls of a size that cannot be: {}; expected a number of 0 or more", printable(bad_number_, 80)),
+        bad_numbers_);
+  count("kineto.too_many_events", error,
+        fmt::format("events beyond the limit of {}, left out", options_.max_ops_per_file), profile_.left_out);
   count("kineto.mended_json", notice, "text that is no strict JSON (NaN, stray commas, bad escapes), mended",
         profile_.mends);
   if (profile_.broken_at) {
-    count("kineto.truncated_file", data_loss,
+    count("kineto.truncated_file", error,
           fmt::format("cut or damaged at byte {}: {} events before it were read ({})", *profile_.broken_at,
                       profile_.events, printable(profile_.broken_why, 120)),
           1);
@@ -333,6 +367,8 @@ void Profile::read(KinetoProfile profile) {
   }
   if (profile_.events == 0) throw Error(source_.path, {}, "expected trace events, and there are none");
   join_kernels();
+  timed_calls_ = std::any_of(profile_.records.begin(), profile_.records.end(),
+                             [](const KinetoRecord& record) { return record.time.has_value(); });
   for (const KinetoRecord& record : profile_.records) add_record(record);
   add_lone_kernels();
   add_computation();

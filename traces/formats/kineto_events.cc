@@ -51,8 +51,8 @@ class Events {
   bool boolean(bool flag) { return flag_value(flag); }
   bool number_integer(std::int64_t number) { return number_value(number, std::to_string(number)); }
   bool number_unsigned(std::uint64_t number) {
-    if (number > INT64_MAX) return true;
-    return number_integer(static_cast<std::int64_t>(number));
+    return number_value(number > INT64_MAX ? std::nullopt : std::optional(static_cast<std::int64_t>(number)),
+                        std::to_string(number));
   }
   bool number_float(double number, const std::string& text) {
     return number_value(std::abs(number) < 9e18 ? std::optional(static_cast<std::int64_t>(number)) : std::nullopt,
@@ -89,6 +89,7 @@ class Events {
   bool flag_value(bool flag);
   void event_number(std::optional<std::int64_t> number, const std::string& text);
   void argument(std::int64_t number);
+  void check_argument(std::optional<std::int64_t> number, const std::string& text);
   void argument_text(std::string& text);
   void device_name(const std::string& text);
   void finish_event();
@@ -178,6 +179,7 @@ bool Events::number_value(std::optional<std::int64_t> number, const std::string&
       break;
     case Where::event: event_number(number, text); break;
     case Where::args:
+      check_argument(number, text);
       if (number) argument(*number);
       break;
     case Where::args_list:
@@ -205,6 +207,13 @@ void Events::event_number(std::optional<std::int64_t>, const std::string& text) 
   if (key_ == "dur") length_ = parse_micros(text);
 }
 
+// Sizes that cannot be: less than nothing, or beyond 64 bits.
+void Events::check_argument(std::optional<std::int64_t> number, const std::string& text) {
+  if (key_ != "In msg nelems" && key_ != "Out msg nelems") return;
+  if (number && *number >= 0) return;
+  if (call_.bad_number.empty()) call_.bad_number = key_ + " " + printable(text, 40);
+}
+
 void Events::argument(std::int64_t number) {
   if (key_ == "External id" || key_ == "external id") external_id_ = number;
   if (key_ == "stream") stream_ = number;
@@ -227,7 +236,9 @@ void Events::argument_text(std::string& text) {
   if (key_ == "In split size") call_.splits_in.swap(text);
   if (key_ == "Out split size") call_.splits_out.swap(text);
   // Some writers put numbers in quotes.
-  if (const auto number = parse_recorder_number(text)) argument(*number);
+  const auto number = parse_recorder_number(text);
+  check_argument(number, text);
+  if (number) argument(*number);
 }
 
 bool Events::string(std::string& text) {
@@ -287,16 +298,14 @@ void Events::finish_event() {
 }
 
 void Events::finish_kernel() {
-  if (!is_time(time_) || !is_time(length_) || *length_ < 0) {
-    ++profile.bad_events;
-    return;
-  }
   if (!has_room()) return;
   KinetoKernel kernel;
+  kernel.timed = is_time(time_) && is_time(length_) && *length_ >= 0;
+  if (!kernel.timed) ++profile.bad_times;
   kernel.communicates = is_communication(name_) || call_.has_arguments();
   kernel.name = strings_.intern(printable(name_, kMostName));
-  kernel.time = *time_;
-  kernel.length = *length_;
+  if (kernel.timed) kernel.time = *time_;
+  if (kernel.timed) kernel.length = *length_;
   if (stream_ && *stream_ >= 0 && *stream_ < UINT32_MAX) kernel.stream = static_cast<std::uint32_t>(*stream_);
   kernel.external_id = external_id_;
   if (call_.has_arguments()) {

@@ -20,6 +20,7 @@ struct KinetoCall {
   std::string type, group, description, ranks, splits_in, splits_out;
   std::optional<std::int64_t> count_in, count_out, size, seq, source, destination;
   std::optional<bool> async;
+  std::string bad_number;  // "In msg nelems -3": the first argument that is none
   bool has_arguments() const { return !name.empty(); }
 };
 
@@ -33,6 +34,7 @@ struct KinetoKernel {
   StringId name;
   Nanos time = 0;
   Nanos length = 0;
+  bool timed = true;  // else neither is known
   std::uint32_t stream = 0;
   std::optional<std::int64_t> external_id;
   std::uint32_t call = kNoCall;  // of KinetoProfile::kernel_calls
@@ -55,7 +57,7 @@ struct KinetoProfile {
   std::string backend, library_version;
   std::string device;  // the model of the GPUs, where all of the node are of one
   std::uint64_t events = 0;
-  std::uint64_t bad_events = 0;            // without a usable time
+  std::uint64_t bad_times = 0;             // kernels without a usable time
   std::uint64_t left_out = 0;              // beyond the limit
   std::uint64_t mends = 0;                 // of the text
   std::optional<std::uint64_t> broken_at;  // byte

@@ -248,13 +248,38 @@ TEST(Kineto, a_cut_file_gives_what_stands_before_the_cut) {
   EXPECT_EQ(read(whole, 1).diagnostics.count_of("kineto.too_many_events"), 1U);
 }
 
-TEST(Kineto, times_that_cannot_be_are_left_out) {
+TEST(Kineto, times_that_cannot_be_are_left_out_and_their_kernels_are_not) {
   const Evidence evidence =
       read(profile(kernel(1, "a", "1e300", "5") + "," + kernel(2, "b", "99999999999999999999", "5") + "," +
                    kernel(3, "c", "1", "-5") + "," + kernel(4, "d", "9223372036854775", "1") + "," +
                    call(5, R"("Collective name": "barrier")", "\"soon\"")));
   EXPECT_EQ(evidence.diagnostics.count_of("kineto.bad_event"), 4U);
-  EXPECT_EQ(evidence.trace.programs.at(0).size(), 1U);
+  const Program& program = evidence.trace.programs.at(0);
+  ASSERT_EQ(program.size(), 5U);
+  for (std::size_t row = 0; row < program.size(); ++row) {
+    EXPECT_FALSE(signature(evidence, row).compute_time) << row;
+    EXPECT_FALSE(program.start(row) || program.end(row) || program.issue(row)) << row;
+  }
+}
+
+TEST(Kineto, sizes_that_cannot_be_are_counted) {
+  for (const char* size : {"-3", "1e30", "18446744073709551615", "\"-3\""}) {
+    const Evidence evidence =
+        read(profile(call(1, R"("Collective name": "allreduce", "In msg nelems": )" + std::string(size))));
+    EXPECT_EQ(evidence.diagnostics.count_of("kineto.bad_number"), 1U) << size;
+    EXPECT_FALSE(signature(evidence).count_in) << size;
+  }
+  EXPECT_EQ(read(profile(call(1, R"("Collective name": "allreduce", "In msg nelems": 0)")))
+                .diagnostics.count_of("kineto.bad_number"),
+            0U);
+}
+
+TEST(Kineto, calls_without_a_time_beside_such_as_have_one_are_counted) {
+  const std::string barrier = R"("Collective name": "barrier")";
+  const Evidence evidence =
+      read(profile(call(1, barrier) + "," + call(2, barrier, "NaN") + "," + call(3, barrier, "9e99") + "," +
+                   kernel(4, "ncclDevKernel_AllReduce_Sum_f32_RING_LL", "1", "-5")));
+  EXPECT_EQ(evidence.diagnostics.count_of("kineto.unplaced_call"), 3U);
 }
 
 TEST(HostTrace, gives_the_collectives_of_a_rank_in_their_order) {
