@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <utility>
 
 #include "base/hash.h"
 
@@ -24,6 +25,45 @@ const Signature& signature_at(const JobView& job, const Program& program, std::u
 void add_shape(RowHash& shape, const Signature& signature) {
   shape.add(static_cast<std::uint64_t>(signature.kind));
   shape.add(signature.count_in.value_or(UINT64_MAX));
+}
+
+// The time that pieces of work cover together.
+Nanos covered(std::vector<std::pair<Nanos, Nanos>>& pieces) {
+  std::sort(pieces.begin(), pieces.end());
+  Nanos sum = 0, until = INT64_MIN;
+  for (const auto& [start, end] : pieces) {
+    sum += std::max<Nanos>(0, end - std::max(start, until));
+    until = std::max(until, end);
+  }
+  return sum;
+}
+
+// Of the computations between one call and another; nullopt where a time is missing. Who has another number of them
+// there has another shape.
+std::optional<Window> work_window(const JobView& job, const MemberView& member, const Call& before, const Call& call) {
+  const Program& program = *member.program;
+  RowHash shape;
+  std::vector<std::pair<Nanos, Nanos>> pieces;
+  for (std::uint32_t row = before.row; row <= call.row; ++row) {
+    const Signature& signature = signature_at(job, program, row);
+    if (is_call(signature.kind)) add_shape(shape, signature);
+    if (signature.kind != OpKind::compute) continue;
+    const auto start = plausible(program.start(row)), end = plausible(program.end(row));
+    if (!start || !end || *end < *start) return std::nullopt;
+    pieces.emplace_back(*start, *end);
+  }
+  shape.add(pieces.size());
+  return Window{shape.value(), {&member, call.row, covered(pieces)}};
+}
+
+// Whether rows are in the order of a program that holds its computations and their times.
+bool tells_work(const JobView& job, const MemberView& member) {
+  if (!member.record->whole_program) return false;
+  const Program& program = *member.program;
+  for (std::uint32_t row = 0; row < program.size(); ++row) {
+    if (signature_at(job, program, row).kind == OpKind::compute && program.start(row) && program.end(row)) return true;
+  }
+  return false;
 }
 
 // Outside of calls between the end of one and the start of another; nullopt where a time is missing.
@@ -100,13 +140,16 @@ void add_alike(std::uint32_t seq, const std::vector<Window>& windows, Comparison
 }
 
 Comparison by_device(const JobView& job, const CallGroup& group, const std::vector<std::uint32_t>& numbers) {
-  Comparison comparison{&group, false, {}};
+  const bool by_work = std::all_of(group.members.begin(), group.members.end(),
+                                   [&job](const MemberView* member) { return tells_work(job, *member); });
+  const auto window_of = by_work ? work_window : device_window;
+  Comparison comparison{&group, false, by_work, {}};
   for (const std::uint32_t seq : numbers) {
     std::vector<Window> windows;
     for (const MemberView* member : group.members) {
       const auto pair = pair_at(*member, seq);
       if (!pair) continue;
-      if (const auto window = device_window(job, *member, *pair->before, *pair->call)) windows.push_back(*window);
+      if (const auto window = window_of(job, *member, *pair->before, *pair->call)) windows.push_back(*window);
     }
     add_alike(seq, windows, comparison);
   }
@@ -168,7 +211,7 @@ void remove_clocks(std::vector<Stretch>& stretches) {
 
 Comparison by_host(const JobView& job, const CallGroup& group, const std::vector<Nanos>& offsets,
                    const std::vector<std::uint32_t>& numbers) {
-  Comparison comparison{&group, true, {}};
+  Comparison comparison{&group, true, false, {}};
   // Of two clocks neither can be told to be the wrong one.
   if (group.members.size() == 2 && !one_clock(group)) return comparison;
   for (const std::uint32_t seq : numbers) {
@@ -188,7 +231,7 @@ Comparison compare_own_time(const JobView& job, const CallGroup& group) {
   const auto device = [&] { return by_device(job, group, numbers); };
   const auto host = [&] {
     const auto offsets = hosts_wait(job, group);
-    return offsets ? by_host(job, group, *offsets, numbers) : Comparison{&group, true, {}};
+    return offsets ? by_host(job, group, *offsets, numbers) : Comparison{&group, true, false, {}};
   };
   const bool host_first = recorder && one_clock(group);
   Comparison comparison = host_first ? host() : device();

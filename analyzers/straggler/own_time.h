@@ -25,13 +25,16 @@ struct Stretch {
 struct Comparison {
   const CallGroup* group = nullptr;
   bool by_host = false;  // from times of issue alone
+  bool by_work = false;  // own time is that of computations
   std::vector<Stretch> stretches;
 };
 
-// Where calls have a start and an end, own time is what lies outside of all calls of the rank, and no clocks compare.
-// Where only times of issue are known it is the time since everybody had come to the call before; that needs hosts that
-// wait for their calls (hosts_wait) and a stretch without other calls. Unless all are of one host, what a rank is
-// always later by is taken for its clock's error and left out. Empty: neither.
+// Where whole programs with the times of their computations are known, own time is what of these stands between the two
+// calls in the program, of members that have as many there: a call that runs beside a computation takes nothing of it.
+// Else, where calls have a start and an end, own time is what lies outside of all calls of the rank, and no clocks
+// compare. Where only times of issue are known it is the time since everybody had come to the call before; that needs
+// hosts that wait for their calls (hosts_wait) and a stretch without other calls. Unless all are of one host, what a
+// rank is always later by is taken for its clock's error and left out. Empty: neither.
 Comparison compare_own_time(const JobView& job, const CallGroup& group);
 
 }  // namespace ddx::analyzers

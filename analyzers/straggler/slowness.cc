@@ -72,11 +72,11 @@ void judge_always(const std::vector<Sample>& samples, SlowMember& member) {
   std::vector<double> own, others, excess;
   double weights = 0, squares = 0, above = 0, lost = 0;
   for (const Sample& s : samples) {
+    lost += s.own - s.others;
+    if (s.others <= 0) continue;
     own.push_back(s.own);
     others.push_back(s.others);
     excess.push_back(s.own - s.others);
-    lost += s.own - s.others;
-    if (s.others <= 0) continue;
     ratios.push_back({s.own / s.others - 1, s.others});
     weights += s.others;
     squares += s.others * s.others;
@@ -95,6 +95,7 @@ void judge_always(const std::vector<Sample>& samples, SlowMember& member) {
       member.slowdown >= kLeastSlowdown && member.sigmas >= least_sigmas && member.above >= kLeastShareSlower;
   if (!member.always) return;
   member.lost = to_nanos(lost);
+  member.worked = own.size();
   member.own = static_cast<Nanos>(median(std::move(own)));
   member.others = static_cast<Nanos>(median(std::move(others)));
   member.typical_loss = static_cast<Nanos>(median(std::move(excess)));

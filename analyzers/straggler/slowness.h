@@ -25,7 +25,8 @@ struct SlowMember {
   std::size_t stretches = 0;       // in which it was compared
   std::size_t decided = 0;         // of which somebody was clearly last
   std::size_t last = 0;            // of which it was
-  Nanos own = 0, others = 0;       // median over its stretches: of its own time, of the others' median
+  std::size_t worked = 0;          // stretches in which the others have time of their own
+  Nanos own = 0, others = 0;       // median over these: of its own time, of the others' median
   double above = 0;                // share of stretches in which it is above the others' median
   Nanos lost = 0;                  // in all: what it takes more than others (always), else by how much it came last
   Nanos typical_loss = 0;          // median of that over the stretches that show it

@@ -79,7 +79,7 @@ std::string in_full(const Verdict& verdict) {
         "Between two calls of {} it takes {} of its own where the others take {} (medians over {} calls), and is above "
         "their median in {} of them.\n",
         verdict.comparison->group->label, format_duration(slow.own), format_duration(slow.others),
-        format_count(slow.stretches), percent(slow.above));
+        format_count(slow.worked), percent(slow.above));
   } else {
     text = fmt::format(
         "In {} the ranks were compared before {} calls. In {} of them somebody was clearly last; in {} "
@@ -95,6 +95,10 @@ std::string in_full(const Verdict& verdict) {
 
 // What the judgement rests on.
 std::string basis_of(const Comparison& comparison) {
+  if (comparison.by_work) {
+    return "Its own time is that of its computations between the two calls in its program: whether a call runs beside "
+           "them, and who waits for whom, does not count.\n";
+  }
   if (!comparison.by_host) {
     return "What a rank waits for inside of calls is left out: nobody counts as late who only waited for somebody "
            "else.\n";
