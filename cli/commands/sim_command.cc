@@ -20,6 +20,7 @@
 #include "sim/predict/basis.h"
 #include "sim/replay/assumed_groups.h"
 #include "sim/replay/recorded_programs.h"
+#include "traces/formats/ops.h"
 #include "traces/formats/perfetto_writer.h"
 
 namespace ddx::cli {
@@ -176,13 +177,17 @@ void add_result(Simulation& simulation, const sim::ReplayResult& result, const s
   simulation.totals = rank_totals(snapshot, result, *simulation.predicted);
 }
 
-// Of all that was run, or none: what is left of programs that are too long would look like the whole.
+// All that was run, or none: what is left of programs that are too long would look like the whole.
+void refuse_part(const Evidence& evidence, std::string_view option) {
+  if (evidence.diagnostics.count_of("replay.judged_in_part") == 0) return;
+  throw UsageError(
+      fmt::format("{0}: these programs have more operations than are kept one by one (16,000,000 over all ranks): take "
+                  "fewer ranks or steps, or leave {0} out",
+                  option));
+}
+
 void write_timeline(const std::string& path, const Evidence& evidence, bool quiet, Console& console) {
-  if (evidence.diagnostics.count_of("replay.judged_in_part") > 0) {
-    throw UsageError(
-        "--timeline: these programs have more operations than are kept one by one (16,000,000 over all ranks): take "
-        "fewer ranks or steps, or leave --timeline out");
-  }
+  refuse_part(evidence, "--timeline");
   formats::PerfettoCount count;
   write_file(path, [&](std::ostream& out) { count = formats::write_perfetto(evidence.trace, out); });
   if (count.cut && !quiet) {
@@ -190,7 +195,30 @@ void write_timeline(const std::string& path, const Evidence& evidence, bool quie
   }
 }
 
+// "-o OUT.ops": the answer goes where it goes without, and what was run into this file, as convert writes it.
+std::string trace_file(CommonOptions& common) {
+  return common.output.ends_with(".ops") ? std::exchange(common.output, {}) : std::string();
+}
+
+void write_trace(const std::string& path, const Evidence& evidence, const ProgramRun& run, Console& console) {
+  refuse_part(evidence, "-o FILE.ops");
+  if (!run.result || run.result->outcome == sim::ReplayResult::Outcome::refused) {
+    console.err << fmt::format("ddx: nothing was run: there is no trace to write to '{}'\n", path);
+    return;
+  }
+  write_file(path, [&](std::ostream& out) { formats::write_ops(evidence.trace, out); });
+}
+
+// Who shares a node: what the cluster says of ranks, as records of a run there would.
+void name_hosts(const sim::Cluster& cluster, Trace& trace) {
+  if (cluster.flat || cluster.nodes < 2) return;
+  for (RankRecord& record : trace.ranks) {
+    record.host = fmt::format("{}", static_cast<std::uint32_t>(record.rank->value) / cluster.ranks_per_node);
+  }
+}
+
 Exit sim(Options options, Console& console) {
+  const std::string trace_to = trace_file(options.common);
   Evidence evidence = read_evidence(options.read, options.common, console);
   // What cannot be run together is told before anything is made of it.
   if (std::vector<Finding> conflicts = analyzers::find_conflicts(evidence); !conflicts.empty()) {
@@ -213,6 +241,8 @@ Exit sim(Options options, Console& console) {
   const bool told = options.common.verbose || options.common.format == "json";
   if (costs && told) simulation.choices = collective_choices(evidence.trace, *costs);
   ProgramRun run = run_programs(evidence, replay_options(options.sim, evidence.trace, costs.get()));
+  if (cluster && run.result) name_hosts(*cluster, evidence.trace);
+  if (!trace_to.empty()) write_trace(trace_to, evidence, run, console);
   if (!options.sim.timeline.empty()) write_timeline(options.sim.timeline, evidence, options.common.quiet, console);
   if (!run.gaps.empty()) gaps.clear();  // judge() tells them
   std::vector<Finding> findings = judge(evidence, run);
@@ -253,6 +283,7 @@ Action prepare(CLI::App& app) {
   add_read_options(app, options->read, common);
   app.get_option("PATH")->required(false);
   CommonHelp help;
+  help.output = "Write the answer to this file; FILE.ops: what was run, with its times, for any command to read";
   help.fail_on = "Exit with 1 on findings of this severity or above: error (the default), warning, info, never";
   help.quiet = "One line a finding";
   help.verbose = "Every finding in full, every piece of evidence";

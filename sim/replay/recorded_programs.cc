@@ -142,7 +142,8 @@ void Rebuilder::keep_row(std::uint32_t row, std::optional<std::uint32_t> group) 
   RecordedOp kept{rows_.at(OpId(row)), 0, std::nullopt, group, 0, 0, 0};
   const Signature& signature = trace_.signature(kept.op.signature);
   // A recorder's marker only ends what was posted together; a kernel is all that is known of its parts.
-  if (kept.op.state == OpState::planned || (signature.kind == OpKind::coalesced && record_.snapshot)) return;
+  const bool never_issued = kept.op.state == OpState::planned && !record_.whole_program;
+  if (never_issued || (signature.kind == OpKind::coalesced && record_.snapshot)) return;
   if (signature.kind == OpKind::wait) {
     const auto& rows = row_of_handle_;
     if (!signature.handle || *signature.handle >= rows.size() || latest_of_row_[rows[*signature.handle]] == kNoOp)
@@ -224,6 +225,8 @@ void Rebuilder::issue(RecordedOp& row, bool timed) {
     signature.async = true;
     signature.stream = row.stream;
     if (takes_length(signature.kind)) signature.compute_time = row.end - row.start;
+  } else if (takes_length(signature.kind) && has_times(row.op)) {
+    signature.compute_time = *row.op.end - *row.op.start;
   }
   if (signature.async) row.handle = handles_++;
   Op op;
@@ -332,7 +335,9 @@ void Rebuilder::by_times() {
 
 Program Rebuilder::run() {
   keep();
-  if (follows_times()) {
+  if (record_.whole_program) {
+    by_order();
+  } else if (follows_times()) {
     ++tally_.by_times;
     by_times();
   } else {

@@ -43,7 +43,8 @@ struct Untold {
 Untold untold_calls(const Recorded& recorded);
 
 // Makes whole programs of all records that are none, and says what it took for granted. Records of whole programs stay
-// as they are.
+// as they are; those that were run (a predicted trace) are taken for their programs again, as they stand, with the
+// lengths that their computations had.
 //
 // What was cut stays marked so (RankRecord::tail_lost).
 //

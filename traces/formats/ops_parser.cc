@@ -551,7 +551,9 @@ void Parser::finish(OpDraft& draft) {
   if (is_p2p(kind) && op.peer_form == PeerForm::none && !draft.no_group) {
     fail(kind == OpKind::send ? "expected 'to RANK'" : "expected 'from RANK'");
   }
-  if (draft.signature.async && !grouped) fail("expected 'async' only with communication");
+  if (draft.signature.async && !grouped && !takes_length(kind)) {
+    fail("expected 'async' only with communication, compute and delay");
+  }
   if (draft.site) op.call_site = trace_.intern(*draft.site).value;
   if (draft.times.issue || draft.times.start || draft.times.end) {
     op.times = static_cast<std::uint32_t>(file_.times.size());
