@@ -44,4 +44,10 @@ class Error : public std::runtime_error {
   std::string message_;
 };
 
+// What was asked for cannot be done, however good the evidence is: the mistake of whoever asked.
+class RequestError : public Error {
+ public:
+  using Error::Error;
+};
+
 }  // namespace ddx

@@ -50,7 +50,7 @@ std::vector<std::string> with_help_as_option(std::vector<std::string> arguments)
 Exit run_action(const Action& action, Console& console) {
   try {
     return action(console);
-  } catch (const UsageError& error) {
+  } catch (const RequestError& error) {
     console.err << "ddx: " << printable_line(error.what()) << '\n';
     return Exit::wrong_usage;
   } catch (const std::bad_alloc&) {

@@ -3,10 +3,10 @@
 
 #include <CLI/CLI.hpp>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "base/finding.h"
 #include "cli/app.h"
 #include "cli/report/reporter.h"
@@ -14,11 +14,9 @@
 
 namespace ddx::cli {
 
-// What was asked cannot be done: status 2. For mistakes that the option parser cannot see.
-class UsageError : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
+// Mistakes of the command line that the option parser cannot see: status 2. Every other Error is of a file, or of
+// evidence that does not suffice: status 3 (cli/app.cc).
+using UsageError = RequestError;
 
 // The options of a command that name files. One guard asks them all: no output may take the place of an input, or of
 // another output.

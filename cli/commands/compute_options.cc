@@ -26,8 +26,7 @@ sim::Gpu gpu_named(const std::string& text) {
   if (model != nullptr && model->name == text) return gpu_of(*model);
   try {
     if (sim::Gpu gpu = sim::read_cluster(text).gpu; !gpu.name.empty() || gpu.bf16_flops) return gpu;
-  } catch (const Error& error) {
-    if (text.ends_with(".json")) throw UsageError(fmt::format("--recorded-on: {}", error.what()));
+  } catch (const RequestError&) {  // no cluster; one whose file is none says so by itself
   }
   throw UsageError(fmt::format("--recorded-on '{}': expected one of {}, or a cluster whose GPU is meant",
                                printable_text(text, 60), known_gpus()));

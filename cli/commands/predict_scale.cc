@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/counted.h"
 #include "base/error.h"
 #include "base/ids.h"
 #include "base/units.h"
@@ -13,7 +14,7 @@
 #include "cli/commands/sim_options.h"
 #include "cli/report/scaling_plot.h"
 #include "cli/report/scaling_rows.h"
-#include "sim/cluster/cluster_file.h"
+#include "cli/report/sufficiency.h"
 #include "sim/predict/scaling.h"
 #include "sim/replay/cluster_costs.h"
 #include "sim/replay/flat_costs.h"
@@ -30,7 +31,9 @@ std::vector<std::uint32_t> scale_of(const std::string& text) {
     const std::size_t comma = std::min(text.find(',', at), text.size());
     const auto number = formats::parse_unsigned(text.substr(at, comma - at));
     if (!number || *number == 0 || *number > kMaxRanks) {
-      throw UsageError(fmt::format("--scale '{}': expected numbers of ranks between commas, such as 8,16,64", text));
+      throw UsageError(
+          fmt::format("--scale '{}': expected numbers of ranks from 1 to {} between commas, such as 8,16,64", text,
+                      format_count(kMaxRanks)));
     }
     ranks.push_back(static_cast<std::uint32_t>(*number));
     at = comma + 1;
@@ -40,9 +43,13 @@ std::vector<std::uint32_t> scale_of(const std::string& text) {
   return ranks;
 }
 
-// The cluster with as many nodes as so many ranks fill.
+// The nodes that so many ranks fill.
+std::uint32_t nodes_for(const sim::Cluster& cluster, std::uint32_t ranks) {
+  return std::max(1U, (ranks + cluster.ranks_per_node - 1) / cluster.ranks_per_node);
+}
+
 std::unique_ptr<sim::CostModel> costs_on(sim::Cluster cluster, const sim::Algorithm* algorithm, std::uint32_t ranks) {
-  cluster.nodes = std::max(1U, (ranks + cluster.ranks_per_node - 1) / cluster.ranks_per_node);
+  cluster.nodes = nodes_for(cluster, ranks);
   if (!cluster.flat && cluster.nodes > cluster.domain_nodes && cluster.network.bytes_per_second == 0) {
     throw Error(
         fmt::format("{} ranks need {} nodes, and {} says nothing of the network between nodes: expected 'network' "
@@ -52,13 +59,38 @@ std::unique_ptr<sim::CostModel> costs_on(sim::Cluster cluster, const sim::Algori
   return sim::cluster_costs(cluster, algorithm);
 }
 
+// Where somebody said how many nodes there are: that as many are taken as are needed.
+void tell_nodes(const NetworkOptions& options, const sim::Cluster& cluster, std::uint32_t ranks,
+                std::vector<std::string>& told) {
+  const bool stated = cluster.nodes > 1 && cluster.nodes != cluster.domain_nodes;
+  if (options.cluster.empty() || (!stated && options.cluster.find(':') == std::string::npos)) return;
+  const std::uint32_t needed = nodes_for(cluster, ranks);
+  if (needed <= cluster.nodes) return;
+  told.push_back(fmt::format("{} fill {}, and --cluster {} has {}: as many are taken as are needed",
+                             counted(ranks, "rank", "ranks"), counted(needed, "node", "nodes"), options.cluster,
+                             format_count(cluster.nodes)));
+}
+
 void write_plot(const std::string& path, const ScalingView& view) {
   write_file(path, [&](std::ostream& file) { file << scaling_plot(view); });
 }
 
 // What a prediction can be made of. Throws Error.
 void check_programs(const Evidence& evidence) {
-  if (const std::string why = not_to_be_run(evidence); !why.empty()) throw Error(why);
+  if (evidence.trace.ranks.empty()) throw Error("nothing to predict from: " + why_nothing(evidence));
+  if (const std::string why = not_to_be_run(evidence); !why.empty()) throw Error("nothing can be predicted: " + why);
+  if (const std::string why = why_broken(evidence); !why.empty()) {
+    throw Error("nothing can be predicted from a part of a job: " + why);
+  }
+}
+
+// What was lost besides is no basis either, and the answer holds without it.
+void tell_losses(const Evidence& evidence, std::vector<std::string>& told) {
+  for (const Diagnostic& diagnostic : evidence.diagnostics.entries()) {
+    if (diagnostic.severity < DiagnosticSeverity::data_loss) continue;
+    told.push_back(fmt::format("what was left out changes nothing: {} x {}: {}", format_count(diagnostic.count),
+                               diagnostic.name, diagnostic.detail));
+  }
 }
 
 // A step takes at least a sample on each replica.
@@ -73,26 +105,29 @@ void check_batch(const ScaleOptions& options, const std::vector<std::uint32_t>& 
                   format_count(*options.batch * recorded)));
 }
 
+// How many times the ranks of the trace there are to be, each once.
+std::vector<std::uint32_t> factors_of(const std::vector<std::uint32_t>& scale, std::size_t recorded) {
+  std::vector<std::uint32_t> factors;
+  for (const std::uint32_t ranks : scale) {
+    if (recorded > 0 && ranks >= recorded) factors.push_back(ranks / static_cast<std::uint32_t>(recorded));
+  }
+  return factors;
+}
+
 bool wants_svg(const CommonOptions& common) {
   return common.format == "svg" || (common.format == "text" && common.output.ends_with(".svg"));
 }
 
 std::string answer_of(const ScalingView& view, const CommonOptions& common) {
   if (wants_svg(common)) return scaling_plot(view);
-  return common.format == "json" ? scaling_json(view) : scaling_text(view);
+  return common.format == "json" ? scaling_json(view) : scaling_text(view, common.quiet);
 }
 
 }  // namespace
 
 void add_scale_options(CLI::App& app, ScaleOptions& options, FileOptions& files, CLI::Option* scale) {
-  CLI::Option* cluster =
-      app.add_option("--cluster", options.cluster, "On nodes of this kind, as many as are needed: a preset or a file")
-          ->option_text("CLUSTER");
-  CLI::Option* flat = app.add_option("--flat", options.flat, "On a flat network: a port of 50GB/s,1us for every rank")
-                          ->option_text("RATE,LATENCY");
-  CLI::Option* algorithm =
-      app.add_option("--algorithm", options.algorithm, "Take this algorithm for the collectives that it can carry out")
-          ->option_text("NAME");
+  std::vector<CLI::Option*> all = add_network_options(app, options.network, files);
+  all.front()->description("On nodes of this kind, as many as are needed: a preset or a file");
   const std::vector<CLI::Option*> compute = add_compute_options(app, options.compute);
   CLI::Option* weak = app.add_flag("--weak", options.weak, "Each rank has as much to do as recorded (the default)");
   CLI::Option* strong =
@@ -106,12 +141,10 @@ void add_scale_options(CLI::App& app, ScaleOptions& options, FileOptions& files,
       "Samples that the recorded job takes in a step");
   CLI::Option* plot =
       app.add_option("--plot", options.plot, "Draw it as well, into this file")->option_text("FILE.svg");
-  for (CLI::Option* option : {cluster, flat, algorithm, weak, strong, map, batch, plot}) {
-    option->needs(scale)->group("With --scale (--cluster or --flat must be there)");
-  }
-  for (CLI::Option* option : compute) option->needs(scale)->group("With --scale (--cluster or --flat must be there)");
+  all.insert(all.end(), compute.begin(), compute.end());
+  all.insert(all.end(), {weak, strong, map, batch, plot});
+  for (CLI::Option* option : all) option->needs(scale)->group("With --scale (--cluster or --flat must be there)");
   for (CLI::Option* flag : {weak, strong}) flag->option_text(" ");  // else the help says that it needs --scale
-  files.inputs.push_back(cluster);
   files.outputs.push_back(plot);
 }
 
@@ -121,21 +154,24 @@ Exit predict_scale(const ScaleOptions& options, const ReadOptions& read, const C
     throw UsageError("--scale gives figures and no findings: --format text, json or svg");
   }
   if (options.strong && options.weak) throw UsageError("--strong and --weak: give one");
-  if (options.cluster.empty() == options.flat.empty()) {
-    throw UsageError("--scale needs a network: --cluster CLUSTER or --flat RATE,LATENCY");
-  }
-  Evidence evidence = read_evidence(read, common, console);
-  check_programs(evidence);
-  const sim::Cluster cluster = options.flat.empty() ? sim::read_cluster(options.cluster) : sim::flat(options.flat);
-  const sim::Algorithm* algorithm = algorithm_named(options.algorithm);
+  // What was typed is looked at before anything is read.
+  const auto cluster = network_of(options.network);
+  if (!cluster) throw UsageError("--scale needs a network: --cluster CLUSTER or --flat RATE,LATENCY");
+  const sim::Algorithm* algorithm = algorithm_named(options.network.algorithm);
   sim::ScalingOptions scaling;
   scaling.ranks = scale_of(options.scale);
+  Evidence evidence = read_evidence(read, common, console);
+  check_programs(evidence);
   scaling.strong = options.strong;
-  scaling.roles = role_map(options.map);
-  scaling.costs = [&](std::uint32_t ranks) { return costs_on(cluster, algorithm, ranks); };
+  scaling.roles = role_map(options.map, evidence.trace);
   std::vector<std::string> told;
-  scaling.compute_factor = compute_factor(options.compute, evidence.trace, cluster, told);
   const std::size_t recorded = evidence.trace.world_size.value_or(evidence.trace.ranks.size());
+  static_cast<void>(costs_on(*cluster, algorithm, 1));  // refuses what does not go together
+  algorithm = taken_algorithm(algorithm, evidence.trace, factors_of(scaling.ranks, recorded), told);
+  scaling.costs = [&](std::uint32_t ranks) { return costs_on(*cluster, algorithm, ranks); };
+  scaling.compute_factor = compute_factor(options.compute, evidence.trace, cluster, told);
+  tell_losses(evidence, told);
+  tell_nodes(options.network, *cluster, scaling.ranks.back(), told);
   check_batch(options, scaling.ranks, recorded);
   ScalingView view{sim::predict_scaling(evidence.trace, scaling), options.strong, options.batch, recorded};
   view.table.assumed.insert(view.table.assumed.end(), told.begin(), told.end());

@@ -8,6 +8,7 @@
 
 #include "cli/commands/common_options.h"
 #include "cli/commands/compute_options.h"
+#include "cli/commands/network_options.h"
 
 namespace ddx::cli {
 
@@ -16,9 +17,7 @@ struct ScaleOptions {
   bool strong = false;
   bool weak = false;
   std::vector<std::string> map;
-  std::string cluster;
-  std::string flat;
-  std::string algorithm;
+  NetworkOptions network;
   ComputeOptions compute;
   std::optional<std::uint64_t> batch;  // of the recorded job
   std::string plot;                    // an SVG file

@@ -35,7 +35,7 @@ struct Options {
 
 void lay_and_inject(const SimOptions& options, Trace& trace, std::vector<std::string>& told) {
   if (options.world_size) {
-    const sim::RoleMap roles = role_map(options.map);
+    const sim::RoleMap roles = role_map(options.map, trace);
     for (auto& sentence : sim::lift(trace)) told.push_back(std::move(sentence));
     for (auto& sentence : sim::replicate(trace, *options.world_size, roles)) told.push_back(std::move(sentence));
     sim::state_world(trace);
@@ -49,33 +49,31 @@ void lay_and_inject(const SimOptions& options, Trace& trace, std::vector<std::st
 // assumptions.
 sim::Recorded prepare_programs(const SimOptions& options, Trace& trace) {
   sim::Recorded recorded = sim::take_recorded(trace);
-  try {
-    lay_and_inject(options, trace, recorded.assumed);
-  } catch (const Error& error) {
-    throw UsageError(error.what());  // what was asked for does not fit these programs
-  }
+  lay_and_inject(options, trace, recorded.assumed);
   for (auto& sentence : sim::assumed_groups(trace)) recorded.assumed.push_back(std::move(sentence));
   return recorded;
 }
 
 // Ranks with the same times are told together; those that end last come first.
 std::vector<Simulation::Totals> rank_totals(const Trace& snapshot, const sim::ReplayResult& result, Nanos whole) {
-  using Key = std::tuple<Nanos, Nanos, Nanos, Nanos, Nanos, Nanos>;
+  using Key = std::tuple<Nanos, Nanos, Nanos, Nanos, Nanos, Nanos, Nanos>;
   std::map<Key, std::vector<RankId>, std::greater<>> kinds;
   for (std::size_t i = 0; i < snapshot.ranks.size(); ++i) {
     const sim::TimeShares& shares = result.shares[i];
     // Rounded down, so that what is left over is never less than nothing.
     const Key key{sim::to_nanos(result.rank_end[i]),         shares.compute / sim::kPicosPerNano,
                   shares.communication / sim::kPicosPerNano, shares.bubble / sim::kPicosPerNano,
-                  shares.unattributed / sim::kPicosPerNano,  shares.waiting / sim::kPicosPerNano};
+                  shares.unattributed / sim::kPicosPerNano,  shares.waiting / sim::kPicosPerNano,
+                  shares.overlapped / sim::kPicosPerNano};
     kinds[key].push_back(*snapshot.ranks[i].rank);
   }
   std::vector<Simulation::Totals> totals;
   for (auto& [key, ranks] : kinds) {
-    const auto& [end, compute, communication, bubble, unattributed, waiting] = key;
+    const auto& [end, compute, communication, bubble, unattributed, waiting, overlapped] = key;
     // What rounding leaves is idle.
     const Nanos idle = whole - compute - communication - bubble - unattributed;
-    totals.push_back({RankSet(std::move(ranks)), end, compute, communication, bubble, idle, unattributed, waiting});
+    totals.push_back(
+        {RankSet(std::move(ranks)), end, compute, communication, bubble, idle, unattributed, waiting, overlapped});
   }
   return totals;
 }
@@ -226,14 +224,14 @@ Exit sim(Options options, Console& console) {
   }
   Simulation simulation;
   // Programs of nothing are a finding, not a prediction that cannot be made.
-  const bool timed = (!options.sim.cluster.empty() || !options.sim.flat.empty()) && holds_operations(evidence.trace);
+  const bool timed = options.sim.network.given() && holds_operations(evidence.trace);
   const std::vector<std::string> basis = timed ? sim::check_basis(evidence.trace) : sim::Assumptions{};
   sim::Recorded recorded = prepare_programs(options.sim, evidence.trace);
   simulation.assumed = std::move(recorded.assumed);
   simulation.assumed.insert(simulation.assumed.end(), basis.begin(), basis.end());
   std::vector<Finding> gaps = analyzers::find_gaps(evidence);
   const auto cluster = cluster_of(options.sim, evidence.trace);
-  auto costs = cost_model(options.sim, cluster);
+  auto costs = cost_model(options.sim, cluster, evidence.trace, simulation.assumed);
   options.sim.compute_scale *= compute_factor(options.sim.compute, evidence.trace, cluster, simulation.assumed);
   if (costs) simulation.untimed = why_untimed(recorded);
   if (!simulation.untimed.empty()) costs = nullptr;

@@ -4,14 +4,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "base/counted.h"
 #include "base/error.h"
 #include "base/ids.h"
 #include "base/units.h"
+#include "cli/closest.h"
 #include "cli/commands/common_options.h"
 #include "cli/commands/number_options.h"
-#include "sim/cluster/cluster_file.h"
 #include "sim/replay/cluster_costs.h"
 #include "sim/replay/step_costs.h"
 #include "traces/formats/ops_text.h"
@@ -61,26 +62,14 @@ void add_model_options(CLI::App& app, SimOptions& options) {
       ->group(group);
 }
 
-void add_network_options(CLI::App& app, SimOptions& options, FileOptions& files) {
-  CLI::Option* cluster = app.add_option("--cluster", options.cluster,
-                                        "Time it on this cluster: a preset with its nodes (dgx-h100:8), or a file")
-                             ->option_text("CLUSTER");
-  files.inputs.push_back(cluster);
-  CLI::Option* flat =
-      app.add_option("--flat", options.flat, "Time it on a flat network: a port of 50GB/s,1us for every rank")
-          ->option_text("RATE,LATENCY");
-  CLI::Option* algorithm =
-      app.add_option("--algorithm", options.algorithm, "Take this algorithm for the collectives that it can carry out")
-          ->option_text("NAME");
-  CLI::Option* detail =
+void add_time_options(CLI::App& app, SimOptions& options, FileOptions& files) {
+  std::vector<CLI::Option*> network = add_network_options(app, options.network, files);
+  network.front()->description("Time it on this cluster: a preset with its nodes (dgx-h100:8), or a file");
+  network.push_back(
       app.add_option("--detail", options.detail, "Simulate collectives message by message, not by their closed forms")
           ->check(CLI::IsMember({"steps"}))
-          ->option_text("steps");
-  for (CLI::Option* option : {cluster, flat, algorithm, detail}) option->group("How long it takes");
-}
-
-void add_time_options(CLI::App& app, SimOptions& options, FileOptions& files) {
-  add_network_options(app, options, files);
+          ->option_text("steps"));
+  for (CLI::Option* option : network) option->group("How long it takes");
   for (CLI::Option* option : add_compute_options(app, options.compute)) option->group("How long it takes");
   CLI::Option* scale = add_amount(app, "--compute-scale", options.compute_scale, kMostTimes,
                                   "Computations take so many times as long as recorded");
@@ -112,14 +101,50 @@ void add_sim_options(CLI::App& app, SimOptions& options, FileOptions& files) {
   add_time_options(app, options, files);
 }
 
-sim::RoleMap role_map(const std::vector<std::string>& map) {
+namespace {
+
+// Names of groups, and descriptions where those say more, each once.
+std::vector<std::string> group_names(const Trace& trace) {
+  std::vector<std::string> names;
+  for (const Communicator& communicator : trace.communicators()) {
+    for (const std::string_view text : {trace.text(communicator.name), trace.text(communicator.description)}) {
+      if (!text.empty() && std::find(names.begin(), names.end(), text) == names.end()) names.emplace_back(text);
+    }
+  }
+  return names;
+}
+
+void check_group(const std::string& text, const std::string& name, const Trace& trace) {
+  const auto& groups = trace.communicators();
+  if (std::any_of(groups.begin(), groups.end(),
+                  [&](const Communicator& communicator) { return sim::is_named(trace, communicator, name); })) {
+    return;
+  }
+  constexpr std::size_t kShown = 8;
+  std::vector<std::string> names = group_names(trace);
+  const std::vector<std::string> near = closest(name, names);
+  const std::size_t more = names.size() - std::min(names.size(), kShown);
+  names.resize(names.size() - more);
+  std::string there = names.empty() ? "the trace has no group" : fmt::format("groups are {}", fmt::join(names, ", "));
+  if (more > 0) there += fmt::format(" and {} more", more);
+  throw UsageError(fmt::format("--map '{}': there is no group '{}'; {}{}", text, name, there,
+                               near.empty() ? "" : ". Did you mean: " + near.front()));
+}
+
+}  // namespace
+
+sim::RoleMap role_map(const std::vector<std::string>& map, const Trace& trace) {
   sim::RoleMap roles;
   for (const std::string& text : map) {
     const auto at = text.rfind('=');  // a group's name may have one
     const std::string role = at == std::string::npos ? "" : text.substr(at + 1);
     if (at == 0 || at == std::string::npos || (role != "data" && role != "model")) {
-      throw UsageError(fmt::format("--map '{}': expected GROUP=data or GROUP=model", text));
+      const std::string why = at == std::string::npos || at == 0 ? "" : fmt::format("there is no role '{}'; ", role);
+      throw UsageError(fmt::format(
+          "--map '{}': {}expected GROUP=data (it grows with the replicas) or GROUP=model (each replica has its own)",
+          text, why));
     }
+    check_group(text, text.substr(0, at), trace);
     roles.by_name[text.substr(0, at)] = role == "data" ? sim::GroupRole::data : sim::GroupRole::model;
   }
   return roles;
@@ -158,16 +183,6 @@ sim::Injection injection(const std::string& text) {
 
 namespace {
 
-// What `read` makes of an option's text.
-template <class Read>
-sim::Cluster network_of(const std::string& text, Read read) {
-  try {
-    return read(text);
-  } catch (const Error& error) {
-    throw UsageError(error.what());
-  }
-}
-
 void check_places(const sim::Cluster& cluster, const Trace& trace) {
   std::int64_t last = -1;
   for (const RankRecord& record : trace.ranks) {
@@ -181,30 +196,24 @@ void check_places(const sim::Cluster& cluster, const Trace& trace) {
 
 }  // namespace
 
-const sim::Algorithm* algorithm_named(const std::string& name) {
-  if (name.empty()) return nullptr;
-  const sim::Algorithm* algorithm = sim::find_algorithm(name);
-  if (algorithm != nullptr) return algorithm;
-  std::vector<std::string_view> names;
-  for (const sim::Algorithm& known : sim::algorithms()) names.push_back(known.name);
-  throw UsageError(
-      fmt::format("--algorithm '{}': there is none of that name. Expected one of {}", name, fmt::join(names, ", ")));
-}
-
 std::optional<sim::Cluster> cluster_of(const SimOptions& options, const Trace& trace) {
-  if (!options.flat.empty() && !options.cluster.empty())
-    throw UsageError("--flat and --cluster are two networks: give one");
-  if (!options.flat.empty()) return network_of(options.flat, sim::flat);
-  if (options.cluster.empty()) return std::nullopt;
-  const sim::Cluster cluster = network_of(options.cluster, sim::read_cluster);
-  if (!cluster.flat) check_places(cluster, trace);
+  const std::optional<sim::Cluster> cluster = network_of(options.network);
+  if (cluster && !cluster->flat) check_places(*cluster, trace);
   return cluster;
 }
 
-std::unique_ptr<sim::CostModel> cost_model(const SimOptions& options, const std::optional<sim::Cluster>& cluster) {
-  const sim::Algorithm* algorithm = algorithm_named(options.algorithm);
+std::unique_ptr<sim::CostModel> cost_model(const SimOptions& options, const std::optional<sim::Cluster>& cluster,
+                                           const Trace& trace, std::vector<std::string>& told) {
+  const sim::Algorithm* algorithm = algorithm_named(options.network.algorithm);
   const bool steps = !options.detail.empty();
-  if (cluster) return steps ? sim::step_costs(*cluster, algorithm) : sim::cluster_costs(*cluster, algorithm);
+  if (cluster) {
+    const auto costs = [&](const sim::Algorithm* takes) {
+      return steps ? sim::step_costs(*cluster, takes) : sim::cluster_costs(*cluster, takes);
+    };
+    auto asked = costs(algorithm);
+    const sim::Algorithm* taken = taken_algorithm(algorithm, trace, {}, told);
+    return taken == algorithm ? std::move(asked) : costs(taken);
+  }
   if (algorithm != nullptr || steps) {
     throw UsageError("--algorithm and --detail need a network: --flat RATE,LATENCY or --cluster CLUSTER");
   }

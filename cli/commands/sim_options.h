@@ -9,7 +9,7 @@
 
 #include "cli/commands/common_options.h"
 #include "cli/commands/compute_options.h"
-#include "sim/collectives/algorithm.h"
+#include "cli/commands/network_options.h"
 #include "sim/replay/injection.h"
 #include "sim/replay/reference_replay.h"
 #include "sim/replay/timing.h"
@@ -25,10 +25,8 @@ struct SimOptions {
   bool streams = false;
   bool strict_groups = false;
   std::optional<std::uint64_t> eager;
-  std::string cluster;    // a file, "dgx-h100:8"
-  std::string flat;       // "50GB/s,1us"
-  std::string algorithm;  // "ring"
-  std::string detail;     // "steps"
+  NetworkOptions network;
+  std::string detail;  // "steps"
   ComputeOptions compute;
   double compute_scale = 1;
   std::vector<std::string> slow;  // "3=1.5"
@@ -40,17 +38,17 @@ struct SimOptions {
 // Tells `files` which of them name files.
 void add_sim_options(CLI::App& app, SimOptions& options, FileOptions& files);
 
-// "tp=model". Throws UsageError with what was expected.
-sim::RoleMap role_map(const std::vector<std::string>& map);
+// "tp=model". Throws UsageError with what was expected, or with the groups of `trace` where it has none of that name.
+sim::RoleMap role_map(const std::vector<std::string>& map, const Trace& trace);
 // "skip@3:812", "resize=0@3:pg0/812" (collective 812 of group pg0), "delay=2ms@3:812". Throws UsageError.
 sim::Injection injection(const std::string& text);
 
-// Null for no name. Throws UsageError with the names that there are.
-const sim::Algorithm* algorithm_named(const std::string& name);
-// The network that was asked for, with places for all ranks of `trace`. Throws UsageError.
+// The network that was asked for, with places for all ranks of `trace`. Throws UsageError, Error.
 std::optional<sim::Cluster> cluster_of(const SimOptions& options, const Trace& trace);
-// What prices operations on it; null where there is none. Throws UsageError, Error.
-std::unique_ptr<sim::CostModel> cost_model(const SimOptions& options, const std::optional<sim::Cluster>& cluster);
+// What prices operations on it; null where there is none. What of the options does nothing for `trace` goes to `told`.
+// Throws UsageError, Error.
+std::unique_ptr<sim::CostModel> cost_model(const SimOptions& options, const std::optional<sim::Cluster>& cluster,
+                                           const Trace& trace, std::vector<std::string>& told);
 sim::ReplayOptions replay_options(const SimOptions& options, const Trace& trace, const sim::CostModel* costs);
 
 }  // namespace ddx::cli

@@ -30,9 +30,10 @@ Json json_of(const Finding& finding) {
 }
 
 Json json_of(const Simulation::Totals& totals) {
-  return {{"ranks", rank_list(totals.ranks)},         {"end_ns", totals.end},        {"compute_ns", totals.compute},
-          {"communication_ns", totals.communication}, {"bubble_ns", totals.bubble},  {"idle_ns", totals.idle},
-          {"unattributed_ns", totals.unattributed},   {"waiting_ns", totals.waiting}};
+  return {
+      {"ranks", rank_list(totals.ranks)},         {"end_ns", totals.end},         {"compute_ns", totals.compute},
+      {"communication_ns", totals.communication}, {"bubble_ns", totals.bubble},   {"idle_ns", totals.idle},
+      {"unattributed_ns", totals.unattributed},   {"waiting_ns", totals.waiting}, {"overlapped_ns", totals.overlapped}};
 }
 
 void add_simulation(Json& out, const Simulation& simulation) {

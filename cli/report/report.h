@@ -44,7 +44,8 @@ struct Simulation {
     Nanos bubble = 0;
     Nanos idle = 0;
     Nanos unattributed = 0;
-    Nanos waiting = 0;  // of `communication`
+    Nanos waiting = 0;     // of `communication`
+    Nanos overlapped = 0;  // of `compute`: in a call as well
   };
   std::vector<Totals> totals;
   // What collectives of a kind and a number of ranks take on the network, as the library's documents write it.

@@ -3,6 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "base/counted.h"
 #include "cli/report/printable.h"
@@ -16,25 +20,41 @@ std::string share(Nanos part, Nanos whole) {
   return fmt::format("{:.1f} %", whole == 0 ? 0.0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole));
 }
 
+std::string parts_of(const Simulation::Totals& t, Nanos whole) {
+  return fmt::format("  {:>9} {:>10} {:>13} {:>8} {:>8} {:>12} {:>12}", share(t.compute, whole),
+                     share(t.overlapped, whole), share(t.communication, whole), share(t.bubble, whole),
+                     share(t.idle, whole), share(t.unattributed, whole), format_duration(t.end));
+}
+
+// Ranks whose lines would read alike are told in one, at the place of the first.
+std::vector<std::pair<std::string, std::vector<RankId>>> lines_of(const Simulation& simulation) {
+  std::vector<std::pair<std::string, std::vector<RankId>>> lines;
+  std::unordered_map<std::string, std::size_t> places;
+  for (const Simulation::Totals& totals : simulation.totals) {
+    std::string text = parts_of(totals, *simulation.predicted);
+    const auto [at, fresh] = places.try_emplace(text, lines.size());
+    if (fresh) lines.push_back({std::move(text), {}});
+    auto& ranks = lines[at->second].second;
+    ranks.insert(ranks.end(), totals.ranks.begin(), totals.ranks.end());
+  }
+  return lines;
+}
+
 void show_totals(Page& page, const Simulation& simulation) {
-  const Nanos whole = *simulation.predicted;
   page.blank();
   page.paragraph("", 0, "Where the time goes:");
   page.paragraph("", 0,
-                 fmt::format("  {:>9} {:>13} {:>8} {:>8} {:>12} {:>12}  {}", "computing", "communicating", "bubble",
-                             "idle", "unattributed", "ends after", "ranks"));
-  const std::size_t shown = std::min(simulation.totals.size(), kTotalsShown);
+                 fmt::format("  {:>9} {:>10} {:>13} {:>8} {:>8} {:>12} {:>12}  {}", "computing", "overlapped",
+                             "communicating", "bubble", "idle", "unattributed", "ends after", "ranks"));
+  const auto lines = lines_of(simulation);
+  const std::size_t shown = std::min(lines.size(), kTotalsShown);
   for (std::size_t i = 0; i < shown; ++i) {
-    const Simulation::Totals& t = simulation.totals[i];
-    page.paragraph("", 0,
-                   fmt::format("  {:>9} {:>13} {:>8} {:>8} {:>12} {:>12}  {}", share(t.compute, whole),
-                               share(t.communication, whole), share(t.bubble, whole), share(t.idle, whole),
-                               share(t.unattributed, whole), format_duration(t.end), t.ranks.text(4)));
+    page.paragraph("", 0, fmt::format("{}  {}", lines[i].first, RankSet(lines[i].second).text(4)));
   }
-  if (shown < simulation.totals.size()) {
+  if (shown < lines.size()) {
     page.paragraph("", 0,
                    fmt::format("  ... and {} of rank (--format json has all)",
-                               counted(simulation.totals.size() - shown, "more kind", "more kinds")));
+                               counted(lines.size() - shown, "more kind", "more kinds")));
   }
 }
 

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 
@@ -43,28 +45,6 @@ std::string first_of(const std::vector<const Input*>& inputs) {
   return text;
 }
 
-// Where there is nothing to judge: what the files are, the thing that can be helped first.
-std::string why_nothing(const Evidence& evidence) {
-  if (evidence.inputs.empty()) return "there is no file in what was given";
-  std::vector<const Input*> unreadable, packed;
-  std::size_t empty = 0;
-  bool describes = false;
-  for (const Input& input : evidence.inputs) {
-    if (input.unreadable) unreadable.push_back(&input);
-    if (input.note.starts_with("compressed")) packed.push_back(&input);
-    if (input.note == "empty file") ++empty;
-    describes = describes || input.format == "launch" || input.format == "env-table" || input.format == "address-table";
-  }
-  if (!unreadable.empty()) return first_of(unreadable);
-  if (!packed.empty()) return first_of(packed);
-  if (empty == evidence.inputs.size()) return empty == 1 ? "the file is empty" : "all files are empty";
-  if (describes) return "it says how the job is launched, not what its ranks did: give their dumps and logs";
-  if (!evidence.events.empty()) {
-    return "it shows that the job ran, and would do so too if it hung later: give the dumps or stacks of its ranks";
-  }
-  return "nothing in it speaks of a job";
-}
-
 // Records of some ranks agree with each other whatever the others did.
 std::string why_too_few(const Evidence& evidence) {
   std::vector<RankId> ranks;
@@ -97,14 +77,26 @@ std::string why_not_whole(const Evidence& evidence) {
                                ranks.size() == 1 ? "" : "s", ranks.label(8), ranks.size() == 1 ? "is" : "are")
                  : "a record is cut, and what came after is unknown";
   }
-  // What a reader opened and gave up held something of the job.
-  std::vector<const Input*> lost;
-  for (const Input& input : evidence.inputs) {
-    if (input.unreadable && input.format != "unknown") lost.push_back(&input);
-  }
-  if (!lost.empty()) return first_of(lost);
-  for (const Diagnostic& diagnostic : evidence.diagnostics.entries()) {
-    if (diagnostic.name == "load.file_cut" || diagnostic.name == "chakra.dangling_dependency") return diagnostic.detail;
+  return why_broken(evidence);
+}
+
+// Profiles are windows of a run: two of one rank are of two windows, and which one goes with the other ranks' nobody
+// knows. (Of recorders' dumps the one that goes on longer is taken.)
+std::string why_doubled(const Evidence& evidence) {
+  const auto profiled = [&](const RankRecord& record) {
+    if (!record.rank || !record.input || record.input->value >= evidence.inputs.size()) return false;
+    const std::string& format = evidence.inputs[record.input->value].format;
+    return format == "kineto" || format == "host-trace";
+  };
+  std::map<std::tuple<RankId, std::string, std::optional<std::uint32_t>>, InputId> first;
+  for (const RankRecord& record : evidence.trace.ranks) {
+    if (!profiled(record)) continue;
+    const std::string& format = evidence.inputs[record.input->value].format;
+    const auto [at, fresh] = first.try_emplace({*record.rank, format, record.attempt}, *record.input);
+    if (!fresh) {
+      return fmt::format("rank {} has two records: {} and {}", record.rank->value, evidence.path(at->second),
+                         evidence.path(record.input));
+    }
   }
   return {};
 }
@@ -121,6 +113,44 @@ std::string why_not_run(const Evidence& evidence) {
 }
 
 }  // namespace
+
+// The thing that can be helped first.
+std::string why_nothing(const Evidence& evidence) {
+  if (evidence.inputs.empty()) return "there is no file in what was given";
+  std::vector<const Input*> unreadable, packed;
+  std::size_t empty = 0;
+  bool describes = false;
+  for (const Input& input : evidence.inputs) {
+    if (input.unreadable) unreadable.push_back(&input);
+    if (input.note.starts_with("compressed")) packed.push_back(&input);
+    if (input.note == "empty file") ++empty;
+    describes = describes || input.format == "launch" || input.format == "env-table" || input.format == "address-table";
+  }
+  if (!unreadable.empty()) return first_of(unreadable);
+  if (!packed.empty()) return first_of(packed);
+  if (empty == evidence.inputs.size()) return empty == 1 ? "the file is empty" : "all files are empty";
+  if (describes) return "it says how the job is launched, not what its ranks did: give their dumps and logs";
+  if (!evidence.events.empty()) {
+    return "it shows that the job ran, and would do so too if it hung later: give the dumps or stacks of its ranks";
+  }
+  return "nothing in it speaks of a job";
+}
+
+std::string why_broken(const Evidence& evidence) {
+  // What a reader opened and gave up held something of the job.
+  std::vector<const Input*> lost;
+  for (const Input& input : evidence.inputs) {
+    if (input.unreadable && input.format != "unknown") lost.push_back(&input);
+  }
+  if (!lost.empty()) return first_of(lost);
+  for (const Diagnostic& diagnostic : evidence.diagnostics.entries()) {
+    if (diagnostic.name == "load.file_cut" || diagnostic.name == "chakra.dangling_dependency" ||
+        diagnostic.name.ends_with(".truncated_file")) {
+      return diagnostic.detail;
+    }
+  }
+  return {};
+}
 
 RankSet ranks_expected(const Trace& trace) {
   std::vector<RankId> expected;
@@ -139,6 +169,7 @@ std::string why_insufficient(const Evidence& evidence, const std::vector<Finding
   const bool wrong =
       std::any_of(findings.begin(), findings.end(), [](const Finding& f) { return f.severity == Severity::error; });
   if (std::string why = why_not_run(evidence); !why.empty() && !wrong) return why;
+  if (std::string why = why_doubled(evidence); !why.empty() && !wrong) return why;
   if (std::any_of(findings.begin(), findings.end(), concludes)) return {};
   const bool recorded = std::any_of(evidence.trace.ranks.begin(), evidence.trace.ranks.end(),
                                     [&](const RankRecord& r) { return tells_of_a_hang(evidence.trace, r); });

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <sstream>
 #include <vector>
 
@@ -164,7 +165,7 @@ void read_gpu(Section& top, Cluster& cluster) {
               [](const std::string& text) { return static_cast<double>(parse_rate(text)); });
   gpu.refuse_unknown();
   if (read.arch == GpuArch::none)
-    gpu.fail("arch", "expected, since it decides how collectives run: " + gpu_arch_names());
+    gpu.fail("arch", "missing: it decides how collectives run; expected one of " + gpu_arch_names());
   cluster.gpu = read;
 }
 
@@ -275,9 +276,10 @@ Cluster start_from(Section& top) {
 std::string text_of_file(const std::string& path) {
   std::error_code error;
   if (!std::filesystem::is_regular_file(path, error)) {
-    throw Error(path, {},
-                fmt::format("no such file, and no preset of that name; presets are {}, each as NAME or NAME:NODES",
-                            fmt::join(preset_names(), ", ")));
+    throw RequestError(
+        path, {},
+        fmt::format("no such file, and no preset of that name; presets are {}, each as NAME or NAME:NODES",
+                    fmt::join(preset_names(), ", ")));
   }
   std::ifstream file(path, std::ios::binary);
   std::string text(kMaxFileBytes + 1, '\0');
@@ -299,8 +301,8 @@ std::uint32_t trailing_count(std::string_view text) {
 std::uint32_t count_of(std::string_view text, const std::string& whole) {
   const std::uint32_t count = trailing_count(text);
   if (count == 0) {
-    throw Error(fmt::format("'{}': expected a whole number of nodes from 1 to {} behind the colon",
-                            printable_text(whole, 60), kMaxRanks));
+    throw RequestError(fmt::format("'{}': expected a whole number of nodes from 1 to {} behind the colon",
+                                   printable_text(whole, 60), kMaxRanks));
   }
   return count;
 }
@@ -317,7 +319,7 @@ Cluster read_flat(std::string_view rest, const std::string& whole) {
 Cluster flat(std::string_view rate_and_latency) {
   const std::size_t comma = rate_and_latency.find(',');
   if (comma == std::string_view::npos) {
-    throw Error(
+    throw RequestError(
         fmt::format("'{}': expected a rate and a latency, such as 50GB/s,1us", printable_text(rate_and_latency, 60)));
   }
   Cluster cluster;
@@ -331,16 +333,31 @@ Cluster flat(std::string_view rate_and_latency) {
 
 Cluster parse_cluster(std::string_view json, const std::string& name) {
   Json root;
+  std::vector<std::set<std::string>> open;  // the keys of each object that is not closed yet
+  std::string doubled;
+  const auto see = [&](int, Json::parse_event_t event, Json& value) {
+    if (event == Json::parse_event_t::object_start) open.emplace_back();
+    if (event == Json::parse_event_t::object_end) open.pop_back();
+    if (event == Json::parse_event_t::key && doubled.empty() && !open.back().insert(value.get<std::string>()).second) {
+      doubled = value.get<std::string>();
+    }
+    return true;
+  };
   try {
-    root = Json::parse(json);
+    root = Json::parse(json, see);
   } catch (const Json::parse_error& error) {
     throw Error(name, {.offset = error.byte, .line = {}}, "no JSON; expected one object");
   } catch (const Json::exception&) {  // a number that no double holds
     throw Error(name, {}, "a number is out of range; expected one object");
   }
+  if (!doubled.empty()) {
+    throw Error(name, {}, fmt::format("'{}' stands twice in one object: give it once", printable_text(doubled, 60)));
+  }
   Section top(root, name, "");
   Cluster cluster = start_from(top);
+  if (cluster.name.empty()) cluster.name = printable_text(name, 100);
   top.read("name", cluster.name);
+  if (cluster.name.empty()) top.fail("name", "expected a name for people, or no such key");
   top.read("nodes", cluster.nodes, 1);
   top.read("ranks_per_node", cluster.ranks_per_node, 1);
   read_gpu(top, cluster);
@@ -368,8 +385,8 @@ Cluster read_cluster(const std::string& path_or_preset) {
     found->nodes = count_of(std::string_view(path_or_preset).substr(colon + 1), path_or_preset);
     const bool whole = found->nodes % found->domain_nodes == 0 || found->nodes < found->domain_nodes;
     if (whole && found->ranks() <= kMaxRanks) return *std::move(found);
-    throw Error(fmt::format("'{}': expected at most {} ranks, and whole NVLink domains of {} nodes", path_or_preset,
-                            kMaxRanks, found->domain_nodes));
+    throw RequestError(fmt::format("'{}': expected at most {} ranks, and whole NVLink domains of {} nodes",
+                                   path_or_preset, kMaxRanks, found->domain_nodes));
   }
   return parse_cluster(text_of_file(path_or_preset), path_or_preset);
 }

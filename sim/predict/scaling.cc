@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "base/counted.h"
 #include "base/error.h"
@@ -30,38 +31,72 @@ ScalingRow row_of(const ReplayResult& result, std::uint32_t ranks) {
     for (const TimeShares& shares : result.shares) sum += static_cast<std::uint64_t>(shares.*part);
     return static_cast<Picos>(sum / result.shares.size());
   };
-  row.shares = {mean(&TimeShares::compute), mean(&TimeShares::communication), mean(&TimeShares::bubble),
-                mean(&TimeShares::idle),    mean(&TimeShares::unattributed),  mean(&TimeShares::waiting)};
+  row.shares = {mean(&TimeShares::compute),   mean(&TimeShares::communication), mean(&TimeShares::bubble),
+                mean(&TimeShares::idle),      mean(&TimeShares::unattributed),  mean(&TimeShares::waiting),
+                mean(&TimeShares::overlapped)};
   row.shares.unattributed += row.time - row.shares.total();
   return row;
 }
 
-// Whether some call has members in two replicas, each of `recorded` ranks.
+// The calls of a program that are not alike in whom they are with: slot of the communicator, and of a peer.
+using Partners = std::set<std::pair<std::uint16_t, std::optional<std::uint32_t>>>;
+
+Partners partners_of(const Trace& trace, const Program& program) {
+  Partners partners;
+  for (std::size_t row = 0; row < program.size(); ++row) {
+    const Signature& signature = trace.signature(program.signature(row));
+    const auto slot = program.comm_slot(row);
+    if (!slot) continue;
+    if (is_collective(signature.kind)) partners.emplace(*slot, std::nullopt);
+    if (is_p2p(signature.kind) && signature.peer_slot) partners.emplace(*slot, signature.peer_slot);
+  }
+  return partners;
+}
+
+// Whether some call has members in two replicas, each of `recorded` ranks. Of a send or receive its two ranks count,
+// whoever else is in the group.
 bool ties_replicas(const Trace& laid, std::uint32_t recorded) {
-  std::vector<std::optional<std::set<std::uint16_t>>> used(laid.programs.size());  // slots, by program
-  const auto spans = [&](CommId comm) {
+  const auto replica = [&](RankId rank) { return rank.value / static_cast<std::int32_t>(recorded); };
+  std::vector<std::optional<Partners>> used(laid.programs.size());
+  std::map<CommId, bool> spans;
+  const auto spans_replicas = [&](CommId comm) {
+    const auto [at, fresh] = spans.try_emplace(comm, false);
     const auto& members = laid.communicator(comm).members;
-    return std::any_of(members.begin(), members.end(), [&](RankId rank) {
-      return rank.value / static_cast<std::int32_t>(recorded) !=
-             members.front().value / static_cast<std::int32_t>(recorded);
-    });
-  };
-  std::map<CommId, bool> known;
-  return std::any_of(laid.ranks.begin(), laid.ranks.end(), [&](const RankRecord& record) {
-    auto& slots = used[record.program.value];
-    if (!slots) {
-      slots.emplace();
-      const Program& program = laid.program(record);
-      for (std::size_t row = 0; row < program.size(); ++row) {
-        if (const auto slot = program.comm_slot(row)) slots->insert(*slot);
-      }
+    if (fresh) {
+      at->second = std::any_of(members.begin(), members.end(),
+                               [&](RankId rank) { return replica(rank) != replica(members.front()); });
     }
-    return std::any_of(slots->begin(), slots->end(), [&](std::uint16_t slot) {
+    return at->second;
+  };
+  return std::any_of(laid.ranks.begin(), laid.ranks.end(), [&](const RankRecord& record) {
+    auto& partners = used[record.program.value];
+    if (!partners) partners = partners_of(laid, laid.program(record));
+    return std::any_of(partners->begin(), partners->end(), [&](const auto& partner) {
+      const auto& [slot, peer_slot] = partner;
       if (slot >= record.comms.size()) return false;
-      const auto [at, fresh] = known.try_emplace(record.comms[slot], false);
-      if (fresh) at->second = spans(record.comms[slot]);
-      return at->second;
+      const CommId comm = record.comms[slot];
+      if (!peer_slot) return spans_replicas(comm);
+      const auto& members = laid.communicator(comm).members;
+      const std::int32_t peer = *peer_slot < record.peers.size() ? record.peers[*peer_slot] : -1;
+      return peer >= 0 && static_cast<std::size_t>(peer) < members.size() &&
+             replica(members[static_cast<std::size_t>(peer)]) != replica(*record.rank);
     });
+  });
+}
+
+// Of a recording that was cut the step is not the step. A window of a run is whole in itself.
+void check_whole(const Trace& trace) {
+  for (const RankRecord& record : trace.ranks) {
+    if (!record.tail_lost || record.head_lost) continue;
+    const std::string whose = record.rank ? fmt::format("the record of rank {}", record.rank->value) : "a record";
+    throw Error(whose + " is cut, and what came after is unknown: how long a step takes it does not tell");
+  }
+}
+
+bool has_delays(const Trace& trace) {
+  const auto& signatures = trace.signatures();
+  return std::any_of(signatures.begin(), signatures.end(), [](const Signature& signature) {
+    return signature.kind == OpKind::delay && signature.compute_time.value_or(0) > 0;
   });
 }
 
@@ -79,7 +114,8 @@ ScalingRow predict(const Trace& whole, std::uint32_t ranks, const ScalingOptions
   replay_options.timing.costs = costs.get();
   if (options.strong || options.compute_factor != 1) {
     const double part = options.compute_factor * (options.strong ? static_cast<double>(recorded) / ranks : 1);
-    if (part > kMostFactor) throw Error(fmt::format("computations would take {:.3g} times as long as recorded", part));
+    if (part > kMostFactor)
+      throw RequestError(fmt::format("computations would take {:.3g} times as long as recorded", part));
     const double factor = std::round(part * static_cast<double>(kWholeLength));
     replay_options.timing.compute_factors.assign(ranks, static_cast<std::uint64_t>(factor));
   }
@@ -100,10 +136,12 @@ ScalingRow predict(const Trace& whole, std::uint32_t ranks, const ScalingOptions
 
 ScalingTable predict_scaling(const Trace& trace, const ScalingOptions& options) {
   const Assumptions basis = check_basis(trace);
+  check_whole(trace);
   ScalingTable table;
   Trace whole = trace;
   Recorded recorded = take_recorded(whole);
   if (const std::string why = why_untimed(recorded); !why.empty()) throw Error("nothing can be predicted: " + why);
+  table.delays = has_delays(whole);
   Assumptions assumed = std::move(recorded.assumed);
   for (std::string& sentence : lift(whole)) assumed.push_back(std::move(sentence));
   for (std::string& sentence : assumed_groups(whole)) assumed.push_back(std::move(sentence));

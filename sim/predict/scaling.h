@@ -36,13 +36,17 @@ struct ScalingRow {
 struct ScalingTable {
   std::vector<ScalingRow> rows;
   std::string timed_by;  // on the most ranks
-  // No call of the trace has members in two replicas of it: each runs as if it were alone, on however many ranks.
+  // No call of the trace has members in two replicas of it: each runs as if it were alone, on however many ranks, and
+  // speed-up and efficiency of the rows are those of nothing.
   bool untied = false;
+  // Delays of the trace (sim::Recorded) are among what is idle or unattributed: nobody knows their cause.
+  bool delays = false;
   Assumptions assumed;
 };
 
-// Throws Error where the trace is no basis for a prediction: no ranks or nothing that takes time, programs that do not
-// run to their end (and why), calls without a price.
+// Throws Error where the trace is no basis for a prediction: no ranks or nothing that takes time, records that are cut,
+// programs that do not run to their end (and why), calls without a price. RequestError: numbers of ranks that cannot
+// be.
 ScalingTable predict_scaling(const Trace& trace, const ScalingOptions& options);
 
 }  // namespace ddx::sim

@@ -46,10 +46,15 @@ bool is_named(std::string_view name, std::string_view wanted) {
 
 }  // namespace
 
+bool is_named(const Trace& trace, const Communicator& communicator, std::string_view wanted) {
+  const std::string_view description = trace.text(communicator.description);
+  return is_named(trace.text(communicator.name), wanted) || (!description.empty() && is_named(description, wanted));
+}
+
 std::optional<GroupRole> role_of(const Trace& trace, const Communicator& communicator, const RoleMap& roles) {
   const std::string_view name = trace.text(communicator.name), description = trace.text(communicator.description);
   for (const auto& [wanted, role] : roles.by_name) {
-    if (is_named(name, wanted) || (!description.empty() && is_named(description, wanted))) return role;
+    if (is_named(trace, communicator, wanted)) return role;
   }
   // Also of groups that hold all ranks: a job may be all tensor parallel.
   for (const std::string_view text : {description, name}) {

@@ -76,7 +76,7 @@ void Editor::unroll_list() {
   const auto has_rank = [&](const RankRecord& r) { return r.rank == injection_.rank; };
   const auto found = std::find_if(trace_.ranks.begin(), trace_.ranks.end(), has_rank);
   if (found == trace_.ranks.end()) {
-    throw Error(fmt::format("there is no rank {} to put the fault into", injection_.rank.value));
+    throw RequestError(fmt::format("there is no rank {} to put the fault into", injection_.rank.value));
   }
   record_ = static_cast<std::size_t>(found - trace_.ranks.begin());
   const Program& program = trace_.program(record());
@@ -95,7 +95,7 @@ std::size_t Editor::find_place() const {
   const OpPlace& place = injection_.place;
   if (place.group.empty()) {
     if (place.index < items_.size()) return place.index;
-    throw Error(fmt::format("rank {} has {}, numbered from 0: there is no operation {}", injection_.rank.value,
+    throw RequestError(fmt::format("rank {} has {}, numbered from 0: there is no operation {}", injection_.rank.value,
                             counted(items_.size(), "operation", "operations"), place.index));
   }
   const RankRecord& record = trace_.ranks[record_];
@@ -106,7 +106,7 @@ std::size_t Editor::find_place() const {
     const std::string_view name = trace_.text(trace_.communicator(record.comms[*op.comm_slot]).name);
     if (name == place.group || name.substr(0, name.rfind('@')) == place.group) return at;
   }
-  throw Error(
+  throw RequestError(
       fmt::format("rank {} makes no collective {} of group {}", injection_.rank.value, place.index, place.group));
 }
 
@@ -128,7 +128,7 @@ std::string Editor::text_of(std::size_t at) const {
 }
 
 void Editor::does_not_fit(std::size_t at, std::string_view wanted) const {
-  throw Error(fmt::format("{} does not fit {} of rank {}: expected {}", name_of(injection_.fault), text_of(at),
+  throw RequestError(fmt::format("{} does not fit {} of rank {}: expected {}", name_of(injection_.fault), text_of(at),
                           injection_.rank.value, wanted));
 }
 

@@ -52,6 +52,7 @@ struct TimeShares {
   Picos idle = 0;           // in nothing
   Picos unattributed = 0;   // in a delay of a rank of which no computation is known
   Picos waiting = 0;        // of `communication`: in a collective for which somebody is not there
+  Picos overlapped = 0;     // of `compute`: in a call as well, and no send or receive whose partner is not there
   Picos total() const { return compute + communication + bubble + idle + unattributed; }
   bool operator==(const TimeShares&) const = default;
 };

@@ -69,7 +69,9 @@ bool ReplayEngine::check_lengths() {
       const Signature& signature = trace_.signature(rows.signature(row));
       if (signature.kind != OpKind::compute || signature.compute_time) continue;
       if (unknown++ > 0) continue;
-      first = fmt::format("rank {}: computation '{}'", record.rank->value, trace_.text(signature.name));
+      const std::string_view name = trace_.text(signature.name);
+      first = fmt::format("rank {}: computation {}", record.rank->value,
+                          name.empty() ? fmt::format("(operation {})", row) : fmt::format("'{}'", name));
     }
   }
   if (unknown == 0) return true;

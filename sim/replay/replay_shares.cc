@@ -73,7 +73,10 @@ TimeShares ReplayEngine::shares_of(std::uint32_t id, Picos run_end) const {
   if (computes) delays.clear();
   const auto up_to = [&](std::size_t kinds) { return covered(intervals, kinds); };
   const Picos computing = up_to(1), served = up_to(2), calling = up_to(3), waited = up_to(4), all = up_to(5);
-  return {computing, calling - computing, waited - calling, run_end - all, all - waited, calling - served};
+  // What is in both lists is what their lengths have more than both together.
+  const std::array<Intervals, 2> calls{std::move(communication), std::move(waiting)};
+  const Picos overlapped = computing + covered(calls, 2) - calling;
+  return {computing, calling - computing, waited - calling, run_end - all, all - waited, calling - served, overlapped};
 }
 
 }  // namespace ddx::sim

@@ -65,7 +65,7 @@ std::optional<StepWork> StepCosts::steps_of(const std::vector<RankId>& members, 
 std::unique_ptr<CostModel> step_costs(const Cluster& cluster, const Algorithm* algorithm) {
   const bool direct_links = cluster.wiring == Wiring::mesh || cluster.wiring == Wiring::cube_mesh;
   if (!cluster.flat && direct_links && cluster.ranks_per_node > 1) {
-    throw Error(
+    throw RequestError(
         "step by step only where a switch joins a node's GPUs: over links from GPU to GPU libraries lay several "
         "rings at once, which these steps do not have; leave --detail out");
   }

@@ -41,6 +41,9 @@ Assumptions lift(Trace& trace);
 enum class Batch : std::uint8_t { grows, fixed };
 Assumptions replicate(Trace& trace, std::uint32_t world_size, const RoleMap& roles, Batch batch = Batch::grows);
 
+// Whether `wanted` stands for it in a RoleMap: its name or description, or that without a number ("dp": dp0, dp_1).
+bool is_named(const Trace& trace, const Communicator& communicator, std::string_view wanted);
+
 // By what its name or description says ("dp", "fsdp", "tensor", "EXPERT_MODEL_PARALLEL_GROUP", ...), and
 // where that tells nothing by size: the world is data. nullopt: neither tells.
 std::optional<GroupRole> role_of(const Trace& trace, const Communicator& communicator, const RoleMap& roles);

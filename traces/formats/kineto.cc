@@ -354,8 +354,7 @@ void Profile::report() {
         profile_.mends);
   if (profile_.broken_at) {
     count("kineto.truncated_file", error,
-          fmt::format("cut or damaged at byte {}: {} events before it were read ({})", *profile_.broken_at,
-                      profile_.events, printable(profile_.broken_why, 120)),
+          fmt::format("cut or damaged at byte {}: {} events before it were read", *profile_.broken_at, profile_.events),
           1);
   }
 }

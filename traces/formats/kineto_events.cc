@@ -74,9 +74,8 @@ class Events {
   }
   bool end_object() { return close(); }
   bool end_array() { return close(); }
-  bool parse_error(std::size_t position, const std::string&, const nlohmann::json::exception& error) {
+  bool parse_error(std::size_t position, const std::string&, const nlohmann::json::exception&) {
     profile.broken_at = position;
-    profile.broken_why = error.what();
     return false;
   }
 

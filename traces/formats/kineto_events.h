@@ -61,7 +61,6 @@ struct KinetoProfile {
   std::uint64_t left_out = 0;              // beyond the limit
   std::uint64_t mends = 0;                 // of the text
   std::optional<std::uint64_t> broken_at;  // byte
-  std::string broken_why;
 };
 
 // Names go to `strings`. Reads what stands before the first fault where the text is broken.
