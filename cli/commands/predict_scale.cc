@@ -15,6 +15,8 @@
 #include "cli/report/scaling_plot.h"
 #include "cli/report/scaling_rows.h"
 #include "cli/report/sufficiency.h"
+#include "sim/cluster/cluster_file.h"
+#include "sim/cluster/describe.h"
 #include "sim/predict/scaling.h"
 #include "sim/replay/cluster_costs.h"
 #include "sim/replay/flat_costs.h"
@@ -50,12 +52,7 @@ std::uint32_t nodes_for(const sim::Cluster& cluster, std::uint32_t ranks) {
 
 std::unique_ptr<sim::CostModel> costs_on(sim::Cluster cluster, const sim::Algorithm* algorithm, std::uint32_t ranks) {
   cluster.nodes = nodes_for(cluster, ranks);
-  if (!cluster.flat && cluster.nodes > cluster.domain_nodes && cluster.network.bytes_per_second == 0) {
-    throw Error(
-        fmt::format("{} ranks need {} nodes, and {} says nothing of the network between nodes: expected 'network' "
-                    "in the cluster file. What one node does says nothing of several",
-                    ranks, cluster.nodes, cluster.name.empty() ? "the cluster" : cluster.name));
-  }
+  if (const std::string why = sim::lacks_network(cluster, ranks); !why.empty()) throw Error(why);
   return sim::cluster_costs(cluster, algorithm);
 }
 

@@ -13,6 +13,8 @@
 #include "cli/closest.h"
 #include "cli/commands/common_options.h"
 #include "cli/commands/number_options.h"
+#include "sim/cluster/cluster_file.h"
+#include "sim/cluster/describe.h"
 #include "sim/replay/cluster_costs.h"
 #include "sim/replay/step_costs.h"
 #include "traces/formats/ops_text.h"
@@ -189,6 +191,8 @@ void check_places(const sim::Cluster& cluster, const Trace& trace) {
     if (record.rank) last = std::max<std::int64_t>(last, record.rank->value);
   }
   if (last < static_cast<std::int64_t>(cluster.ranks())) return;
+  const auto ranks = static_cast<std::uint64_t>(last) + 1;
+  if (const std::string why = sim::lacks_network(cluster, ranks); !why.empty()) throw Error(why);
   throw UsageError(fmt::format("the cluster has {} ({} of {}) and the programs have a rank {}: give it {} nodes",
                                counted(cluster.ranks(), "place", "places"), counted(cluster.nodes, "node", "nodes"),
                                cluster.ranks_per_node, last, last / cluster.ranks_per_node + 1));

@@ -43,7 +43,8 @@ sim::RoleMap role_map(const std::vector<std::string>& map, const Trace& trace);
 // "skip@3:812", "resize=0@3:pg0/812" (collective 812 of group pg0), "delay=2ms@3:812". Throws UsageError.
 sim::Injection injection(const std::string& text);
 
-// The network that was asked for, with places for all ranks of `trace`. Throws UsageError, Error.
+// The network that was asked for, with places for all ranks of `trace`. Throws UsageError, and Error where these need a
+// network between nodes that there is no figure for.
 std::optional<sim::Cluster> cluster_of(const SimOptions& options, const Trace& trace);
 // What prices operations on it; null where there is none. What of the options does nothing for `trace` goes to `told`.
 // Throws UsageError, Error.

@@ -223,7 +223,9 @@ void check_whole(const Section& top, const Cluster& cluster) {
     top.fail("local", "missing: the link between the ranks of one node");
   }
   if (cluster.nodes > cluster.domain_nodes && cluster.network.bytes_per_second == 0) {
-    top.fail("network", "missing: the links between nodes");
+    top.fail("network",
+             "missing: there is no figure for the network between nodes. Expected the rate of one NIC and how many a "
+             "node has, such as {\"rate\": \"400Gb/s\", \"nics_per_node\": 8}");
   }
   const bool reduces = cluster.gpu.arch == GpuArch::hopper || cluster.gpu.arch == GpuArch::blackwell;
   if (cluster.nvls && !(reduces && cluster.wiring == Wiring::switched)) {

@@ -88,6 +88,16 @@ std::string describe(const Cluster& cluster) {
   return text;
 }
 
+std::string lacks_network(const Cluster& cluster, std::uint64_t ranks) {
+  const std::uint64_t nodes = (ranks + cluster.ranks_per_node - 1) / cluster.ranks_per_node;
+  if (cluster.flat || cluster.network.bytes_per_second > 0 || nodes <= cluster.domain_nodes) return "";
+  return fmt::format(
+      "{} ranks need {} nodes, and for the network between nodes {} has no figure; what one node does says nothing of "
+      "several. Add what its NICs have to the cluster file, such as \"network\": {{\"rate\": \"400Gb/s\", "
+      "\"nics_per_node\": {}}}",
+      ranks, nodes, cluster.name.empty() ? "the cluster" : cluster.name, cluster.ranks_per_node);
+}
+
 std::string cluster_json(const Cluster& cluster) {
   Json json{{"name", cluster.name}, {"nodes", cluster.nodes}};
   if (cluster.flat) {

@@ -40,7 +40,8 @@ Network::Network(const Cluster& cluster) {
   ranks_per_node_ = cluster.ranks_per_node;
   network_latency_ = cluster.network.latency;
   flat_ = cluster.flat;
-  if (flat_ || cluster.nodes > 1) check_link(cluster.network, "network");
+  // Nodes of one NVLink domain need no network.
+  if (flat_ || cluster.nodes > cluster.domain_nodes) check_link(cluster.network, "network");
   if (flat_) {
     add_pairs(ranks_, cluster.network.bytes_per_second);
     return;
@@ -63,7 +64,7 @@ std::uint64_t Network::lay_nics(const Cluster& cluster) {
   if (std::uint64_t{cluster.nodes} * rails_ > kMostNics || nics > 65'536) throw Error("cluster: too many NICs");
   by_rail_ = cluster.rails && rails_ > 1;
   first_nic_ = static_cast<std::uint32_t>(capacities_.size());
-  const std::uint64_t rate = cluster.network.bytes_per_second * nics / rails_;
+  const std::uint64_t rate = std::max<std::uint64_t>(cluster.network.bytes_per_second, 1) * nics / rails_;
   add_pairs(std::uint64_t{cluster.nodes} * rails_, rate);
   return rate;
 }

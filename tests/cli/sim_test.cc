@@ -369,6 +369,37 @@ TEST_F(Sim, RefusesWhatItIsNotMeantFor) {
   EXPECT_THAT(error({"--cluster", "dgx-h100", "--world-size", "64"}), HasSubstr("give it 8 nodes"));
 }
 
+// One node says nothing of several: no figure, and what is missing.
+TEST_F(Sim, WithoutAFigureForTheNetworkNothingIsToldOfSeveralNodes) {
+  const std::string job = write("world 8\nall compute 1ms\nall all_reduce f32 1048576\n");
+  for (const char* cluster : {R"({"gpu": "H100", "ranks_per_node": 8})",
+                              R"({"library": "gloo", "ranks_per_node": 8, "local": {"rate": "10GB/s"}})"}) {
+    const std::string node = write(cluster, "node.json");
+    for (const std::vector<std::string>& asked : {std::vector<std::string>{"sim", job, "--world-size", "16"},
+                                                  {"sim", job, "--world-size", "16", "--detail", "steps"},
+                                                  {"predict", job, "--scale", "8,16"}}) {
+      std::vector<std::string> arguments = asked;
+      arguments.insert(arguments.end(), {"--cluster", node});
+      const Answer answer = ddx(arguments);
+      EXPECT_EQ(answer.status, 3) << answer.err;
+      EXPECT_EQ(answer.out, "");
+      for (const char* said : {"16 ranks need 2 nodes", "for the network between nodes the cluster has no figure",
+                               R"("network": {"rate": "400Gb/s", "nics_per_node": 8})"}) {
+        EXPECT_THAT(on_one_line(answer.err), HasSubstr(said));
+      }
+    }
+    EXPECT_EQ(ddx({"sim", job, "--cluster", node}).status, 0) << "one node needs no network";
+  }
+  const std::string nodes = write(R"({"gpu": "H100", "ranks_per_node": 8, "nodes": 2})", "nodes.json");
+  EXPECT_THAT(ddx({"sim", job, "--cluster", nodes}).err, HasSubstr("no figure for the network between nodes"));
+  // A rack is one network of its own.
+  const std::string rack =
+      write(R"({"gpu": "GB200", "ranks_per_node": 4, "nodes": 4, "local": {"domain_nodes": 4}})", "rack.json");
+  EXPECT_EQ(ddx({"predict", job, "--scale", "8,16", "--cluster", rack}).status, 0);
+  EXPECT_EQ(ddx({"sim", job, "--cluster", rack, "--detail", "steps"}).status, 0);
+  EXPECT_EQ(ddx({"predict", job, "--scale", "8,32", "--cluster", rack}).status, 3);
+}
+
 // Every option that takes a number, with everything that is none.
 TEST_F(Sim, NumbersAreDecimalFiniteAndInRange) {
   const std::string job = write(kTraining), table = write("gpus,step_ms\n8,1\n", "t.csv");
