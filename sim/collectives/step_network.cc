@@ -13,6 +13,7 @@
 #include "base/check.h"
 #include "base/error.h"
 #include "base/hash.h"
+#include "sim/collectives/channels.h"
 #include "sim/collectives/port_bound.h"
 #include "sim/engine/time_queue.h"
 #include "sim/network/flow_set.h"
@@ -46,20 +47,6 @@ class EarlyArrivals {
   std::vector<std::uint32_t> counts_;
 };
 
-// As many to a node as the network puts there, if every node has as many; else each is one of its own.
-Members members_on(const Network& network, std::span<const std::uint32_t> ranks) {
-  const auto count = static_cast<std::uint32_t>(ranks.size());
-  if (network.flat()) return flat_members(count);
-  const std::uint32_t size = network.ranks_per_domain();
-  std::uint32_t first = 0;
-  while (first < count && ranks[first] / size == ranks[0] / size) ++first;
-  if (first == 0 || count % first != 0) return {count, 1, false};
-  for (std::uint32_t at = 0; at < count; ++at) {
-    if (ranks[at] / size != ranks[at - at % first] / size) return {count, 1, false};
-  }
-  return {count, first, false};
-}
-
 void check_ranks(const Network& network, std::span<const std::uint32_t> ranks) {
   if (ranks.empty()) throw Error("steps: expected at least one rank");
   std::vector<bool> taken(network.ranks());
@@ -72,7 +59,26 @@ void check_ranks(const Network& network, std::span<const std::uint32_t> ranks) {
   }
 }
 
+std::uint64_t scaled(std::uint64_t value, std::uint64_t parts) {
+  if (parts == Pace::kWhole) return value;
+  const Wide all = (Wide{value} * parts + Pace::kWhole / 2) / Pace::kWhole;
+  return static_cast<std::uint64_t>(std::min(all, Wide{std::numeric_limits<std::uint64_t>::max()}));
+}
+
 }  // namespace
+
+Members members_on(const Network& network, std::span<const std::uint32_t> ranks) {
+  const auto count = static_cast<std::uint32_t>(ranks.size());
+  if (network.flat()) return flat_members(count);
+  const std::uint32_t size = network.ranks_per_domain();
+  std::uint32_t first = 0;
+  while (first < count && ranks[first] / size == ranks[0] / size) ++first;
+  if (first == 0 || count % first != 0) return {count, 1, false};
+  for (std::uint32_t at = 0; at < count; ++at) {
+    if (ranks[at] / size != ranks[at - at % first] / size) return {count, 1, false};
+  }
+  return {count, first, false};
+}
 
 // A message that nobody shares a link with has its end known when it begins, and costs two events and no search. Only
 // where more is asked of a link than it has do the messages on it become flows of a FlowSet. What begins at one time is
@@ -87,7 +93,7 @@ class StepNetwork::State {
   }
 
   CallId begin(const Algorithm& algorithm, const Work& work, std::vector<std::uint32_t> ranks,
-               std::optional<std::uint64_t> alike);
+               std::optional<std::uint64_t> alike, const Pace& pace);
   void arrive(CallId id, std::uint32_t member, Picos time);
   bool advance(std::vector<End>& ends);
 
@@ -107,6 +113,7 @@ class StepNetwork::State {
     std::unique_ptr<Schedule> schedule;
     Work work;
     std::string_view algorithm;
+    Pace pace;
     std::optional<SwitchPlace> switches;
     std::vector<std::uint32_t> ranks;
     std::vector<std::uint32_t> messages;  // from and to each member
@@ -254,12 +261,17 @@ class StepNetwork::State {
     message.from = from;
     message.to = to;
     message.to_step = send.to_step;
-    message.bytes = send.bytes;
+    const Pace& pace = calls_[agents_[from].call].pace;
+    message.bytes = scaled(send.bytes, pace.bytes);
     count(agents_[from]);
     count(agents_[to]);
     message.path = path_of(calls_[agents_[from].call], agents_[from].member, agents_[to].member);
+    if (pace.latency != Pace::kWhole) {
+      const auto latency = static_cast<std::uint64_t>(message.path.latency);
+      message.path.latency = static_cast<Picos>(scaled(latency, pace.latency));
+    }
     // The parts of a port are those of a flat network; on any other, messages take what there is.
-    set_speed(message, network_.flat() ? send.slot_bytes : send.bytes);
+    set_speed(message, network_.flat() ? scaled(send.slot_bytes, pace.bytes) : message.bytes);
     Agent& receiver = agents_[to];
     if (send.awaits_receiver && !(receiver.awake && receiver.step == send.to_step)) {
       receiver.awaiting.push_back(id);
@@ -408,7 +420,8 @@ class StepNetwork::State {
 };
 
 StepNetwork::CallId StepNetwork::State::begin(const Algorithm& algorithm, const Work& work,
-                                              std::vector<std::uint32_t> ranks, std::optional<std::uint64_t> alike) {
+                                              std::vector<std::uint32_t> ranks, std::optional<std::uint64_t> alike,
+                                              const Pace& pace) {
   check_ranks(network_, ranks);
   const Members members = members_on(network_, ranks);
   if (!algorithm.runs(work.kind, members)) {
@@ -424,7 +437,8 @@ StepNetwork::CallId StepNetwork::State::begin(const Algorithm& algorithm, const 
     free_calls_.pop_back();
   }
   Call& call = calls_[id] = Call();
-  call.schedule = algorithm.schedule(work, members);
+  call.schedule = in_channels(algorithm, work, members, pace.channels);
+  call.pace = pace;
   call.work = work;
   call.algorithm = algorithm.name;
   call.switches = algorithm.reduces_in;
@@ -485,7 +499,7 @@ void StepNetwork::State::lay_out_agents(Call& call, CallId id) {
 
 void StepNetwork::State::wake(const Call& call, std::uint32_t group, Picos time) {
   for (std::uint32_t at = call.groups[group]; at < call.groups[group + 1]; ++at) {
-    queue_.push(time, {call.by_member[at], EventKind::wake});
+    queue_.push(later(time, call.pace.launch), {call.by_member[at], EventKind::wake});
   }
 }
 
@@ -515,12 +529,15 @@ void StepNetwork::State::finish_agent(const Agent& agent) {
 }
 
 // From the first that comes to the last that is done: whoever is late, all of it goes through the ports between them.
+// Of a call that is paced, what its pace puts on the links.
 void StepNetwork::State::check(const Call& call) const {
   const Picos last = *std::max_element(call.ends.begin(), call.ends.end());
   const Picos rounding = *std::max_element(call.messages.begin(), call.messages.end());
   const Reduction reduction{call.switches == SwitchPlace::node, call.switches == SwitchPlace::fabric};
-  refuse_below_bound(call.work, call.ranks.size(), call.algorithm, last - call.earliest,
-                     port_bound(call.work, network_, call.ranks, reduction), rounding);
+  Work work = call.work;
+  work.bytes = std::min(work.bytes, scaled(work.bytes, call.pace.bytes));
+  refuse_below_bound(work, call.ranks.size(), call.algorithm, last - call.earliest,
+                     port_bound(work, network_, call.ranks, reduction), rounding);
 }
 
 // Its schedule and agents stay until the id is given again: what calls this still looks at them.
@@ -605,8 +622,8 @@ StepNetwork::StepNetwork(const Network& network) : state_(std::make_unique<State
 StepNetwork::~StepNetwork() = default;
 
 StepNetwork::CallId StepNetwork::begin(const Algorithm& algorithm, const Work& work, std::vector<std::uint32_t> ranks,
-                                       std::optional<std::uint64_t> alike) {
-  return state_->begin(algorithm, work, std::move(ranks), alike);
+                                       std::optional<std::uint64_t> alike, const Pace& pace) {
+  return state_->begin(algorithm, work, std::move(ranks), alike, pace);
 }
 void StepNetwork::arrive(CallId call, std::uint32_t member, Picos time) { state_->arrive(call, member, time); }
 bool StepNetwork::advance(std::vector<End>& ends) { return state_->advance(ends); }

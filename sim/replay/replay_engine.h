@@ -175,7 +175,8 @@ class ReplayEngine {
     std::uint32_t at = 0;  // as in Transit
     std::uint64_t number = 0;
     std::uint32_t left = 0;    // members that have not ended
-    std::vector<OpRef> calls;  // by position; not of a pair
+    std::uint32_t root = 0;    // position of member 0: they go round from there
+    std::vector<OpRef> calls;  // by member; not of a pair
   };
   struct Departure {
     Picos time;
@@ -245,6 +246,7 @@ class ReplayEngine {
   // Step by step, in replay_steps.cc.
   bool by_steps() const { return timed() && steps_ != nullptr; }
   void set_up_steps();
+  bool begin_call_by_steps(OpRef call, std::uint32_t comm, Instance& instance);
   void arrive_by_steps(OpRef call, std::uint32_t comm, Instance& instance);
   void send_by_steps(const Met& met);
   StepCall* begin_steps(const std::optional<StepWork>& work, std::optional<std::uint64_t> alike, OpRef call,

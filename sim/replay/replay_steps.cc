@@ -33,32 +33,47 @@ ReplayEngine::StepCall* ReplayEngine::begin_steps(const std::optional<StepWork>&
         name_of(op_of(call).kind), op_of(call).seq, record(call.rank).rank->value, options_.timing.costs->name()));
     return nullptr;
   }
-  id = steps_->begin(*work->algorithm, work->work, work->places, alike);
+  id = steps_->begin(*work->algorithm, work->work, work->places, alike, work->pace);
   if (step_calls_.size() <= id) step_calls_.resize(id + std::size_t{1});
   step_calls_[id] = {};
   step_calls_[id].left = static_cast<std::uint32_t>(work->places.size());
   return &step_calls_[id];
 }
 
-void ReplayEngine::arrive_by_steps(OpRef call, std::uint32_t comm, Instance& instance) {
-  if (instance.step_call == kNoOp) {
-    const CommId id = folding_.comm_representative[comm];
-    const auto unlike = unlike_work_.find({id.value, op_of(call).seq});
-    std::optional<std::uint64_t> alike = std::uint64_t{comm} << 32 | signature_id(call).value;
-    if (unlike != unlike_work_.end()) alike.reset();
-    const auto work = unlike != unlike_work_.end() ? unlike->second : work_of(signature_of(call), comms_[comm].size);
-    const CostModel& costs = *options_.timing.costs;
-    const auto steps = work ? costs.steps(trace_.communicator(id), *work) : std::nullopt;
-    StepCall* made = begin_steps(steps, alike, call, instance.step_call);
-    if (made == nullptr) return;
-    made->at = comm;
-    made->number = op_of(call).seq;
-    made->calls.resize(comms_[comm].size);
+// The first that comes to a call begins it. False: there is no price.
+bool ReplayEngine::begin_call_by_steps(OpRef call, std::uint32_t comm, Instance& instance) {
+  const CommId id = folding_.comm_representative[comm];
+  const std::uint32_t size = comms_[comm].size;
+  const auto unlike = unlike_work_.find({id.value, op_of(call).seq});
+  const auto named = static_cast<std::uint32_t>(root_of(call).value_or(0));
+  const std::uint32_t root = named < size ? named : 0;
+  std::optional<std::uint64_t> alike = std::uint64_t{comm} << 32 | signature_id(call).value;
+  // A signature names its root by a slot, which each rank fills by itself.
+  if (unlike != unlike_work_.end() || root != 0) alike.reset();
+  const auto work = unlike != unlike_work_.end() ? unlike->second : work_of(signature_of(call), size);
+  auto steps = work ? options_.timing.costs->steps(trace_.communicator(id), *work) : std::nullopt;
+  // Algorithms have their root in front.
+  if (steps && root < steps->places.size()) {
+    std::rotate(steps->places.begin(), steps->places.begin() + root, steps->places.end());
   }
+  StepCall* made = begin_steps(steps, alike, call, instance.step_call);
+  if (made == nullptr) return false;
+  made->at = comm;
+  made->number = op_of(call).seq;
+  made->root = root;
+  made->calls.resize(size);
+  return true;
+}
+
+void ReplayEngine::arrive_by_steps(OpRef call, std::uint32_t comm, Instance& instance) {
+  if (instance.step_call == kNoOp && !begin_call_by_steps(call, comm, instance)) return;
   StepCall& step_call = step_calls_[instance.step_call];
+  const auto size = static_cast<std::uint32_t>(step_call.calls.size());
   const std::uint32_t position = position_of(call);
-  step_call.calls.at(position) = call;
-  steps_->arrive(instance.step_call, position, start_of(call));
+  const std::uint32_t member =
+      position >= step_call.root ? position - step_call.root : position + (size - step_call.root);
+  step_call.calls.at(member) = call;
+  steps_->arrive(instance.step_call, member, start_of(call));
 }
 
 // Both are there.

@@ -9,7 +9,9 @@
 
 namespace ddx::sim {
 
-// `algorithm`: as for cluster_costs(), but for every library. Of a flat cluster only the port counts. Throws Error.
+// `algorithm`: as for cluster_costs(), but for every library; at the links' rates. Without one, NCCL's calls on nodes
+// go by the algorithm that NCCL chooses (nccl_choice.h) and are paced so that each alone takes what cluster_costs()
+// says; where that algorithm has no steps, notes() say so. Of a flat cluster only the port counts. Throws Error.
 std::unique_ptr<CostModel> step_costs(const Cluster& cluster, const Algorithm* algorithm = nullptr);
 
 }  // namespace ddx::sim

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sim/collectives/algorithm.h"
+#include "sim/collectives/step_network.h"
 #include "sim/collectives/work.h"
 #include "sim/engine/picos.h"
 #include "sim/network/network.h"
@@ -43,6 +44,7 @@ struct StepWork {
   const Algorithm* algorithm = nullptr;
   Work work;
   std::vector<std::uint32_t> places;  // on the network, by position in the communicator
+  Pace pace;
 };
 
 class CostModel {

@@ -119,6 +119,66 @@ TEST(ReplaySteps, alone_they_take_their_closed_forms) {
   }
 }
 
+// "all_gather" of so many bytes in all, and so on.
+std::string call_of(const std::string& kind, std::uint64_t bytes, std::uint64_t ranks) {
+  if (kind == "barrier") return "all barrier\n";
+  const std::uint64_t count = kind == "all_gather" ? std::max<std::uint64_t>(1, bytes / ranks) : bytes;
+  return fmt::format("all {} u8 {}{}\n", kind, count, kind == "broadcast" || kind == "reduce" ? " root=0" : "");
+}
+
+// What NCCL chooses, by its steps: alone a call takes what NCCL's model says, or up to a hundredth more.
+TEST(ReplaySteps, of_nccl_alone_take_what_nccl_takes) {
+  for (const char* name : {"dgx-h100", "dgx-a100:2", "dgx-h100:4", "dgx-b200:3", "gb200-nvl72:36"}) {
+    const Cluster cluster = read_cluster(name);
+    const auto steps = step_costs(cluster), closed = cluster_costs(cluster);
+    for (const char* kind :
+         {"all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "all_to_all", "barrier"}) {
+      for (const std::uint64_t bytes : {1U << 10, 1U << 16, 1U << 20, 1U << 27}) {
+        const std::string call = call_of(kind, bytes, cluster.ranks());
+        const Trace trace = trace_of(fmt::format("world {}\n{}", cluster.ranks(), call));
+        const Picos by_steps = timed(trace, *steps).end, by_model = timed(trace, *closed).end;
+        EXPECT_GE(by_steps + kMicro / 100, by_model) << name << ' ' << call;
+        EXPECT_LE(by_steps, by_model + by_model / 100) << name << ' ' << call;
+      }
+    }
+    EXPECT_THAT(steps->notes(), ::testing::IsEmpty()) << name;
+  }
+}
+
+// Two groups of one rank a node: with a NIC each nobody is held up; over one NIC each moves at half the speed.
+TEST(ReplaySteps, of_nccl_share_what_they_share) {
+  const auto steps = step_costs(read_cluster("dgx-h100:2"));
+  const auto time = [&](const std::string& ops) {
+    return timed(trace_of("world 16\npg a = 0,8\npg b = 1,9\npg c = 0,8\n" + ops), *steps).end;
+  };
+  const std::string a = "0,8 all_reduce f32 67108864 a async stream=1\n";
+  const Picos alone = time(a);
+  EXPECT_EQ(time(a + "1,9 all_reduce f32 67108864 b async stream=2\n"), alone);
+  const Picos both = time(a + "0,8 all_reduce f32 67108864 c async stream=2\n");
+  EXPECT_GE(both, 19 * alone / 10);
+  EXPECT_LE(both, 2 * alone);
+}
+
+// NVLS over several nodes has no steps: what is taken in its place is said, and takes as long.
+TEST(ReplaySteps, what_has_no_steps_is_said) {
+  Cluster cluster = read_cluster("dgx-h100:4");
+  cluster.sharp = true;
+  const auto steps = step_costs(cluster), closed = cluster_costs(cluster);
+  const Trace trace = trace_of("world 32\nall all_reduce f32 268435456\n");
+  const Picos by_model = timed(trace, *closed).end, by_steps = timed(trace, *steps).end;
+  EXPECT_NEAR(static_cast<double>(by_steps), static_cast<double>(by_model), .01 * static_cast<double>(by_model));
+  EXPECT_THAT(steps->notes(),
+              ::testing::ElementsAre("there are no steps of NVLS for all_reduce among 32 ranks: they go "
+                                     "as those of ring, as long as NVLS takes"));
+}
+
+// A chain goes round from its root: 1,000 bytes from rank 2 to rank 0 and on to rank 1, which comes late.
+TEST(ReplaySteps, roots_come_first) {
+  const Timed run = timed(trace_of("world 3\n1 compute 10us\nall broadcast i8 1000 root=2\n"),
+                          *step_costs(slow(), find_algorithm("ring")));
+  EXPECT_EQ(run.ends, (std::vector<Picos>{3 * kMicro, 10 * kMicro, 1 * kMicro}));
+}
+
 TEST(ReplaySteps, what_does_not_run_has_no_times_and_is_judged_as_without) {
   const Timed run = timed(trace_of("world 2\nall all_reduce i8 2000\n0 barrier\n"), *step_costs(slow()));
   EXPECT_EQ(run.result.outcome, ReplayResult::Outcome::deadlock);
