@@ -203,8 +203,11 @@ void show_insufficient(Page& page, const Report& report) {
 }
 
 void show_clean(Page& page, const Report& report) {
+  const bool wrong = std::any_of(report.findings.begin(), report.findings.end(),
+                                 [](const Finding& f) { return f.severity == Severity::error; });
+  // What completes does so whatever it is warned of.
+  if (report.sufficient && !wrong && report.simulation) return show_completes(page, *report.simulation);
   if (!report.sufficient || !report.findings.empty()) return;
-  if (report.simulation) return show_completes(page, *report.simulation);
   std::string of;
   if (!report.ranks_seen.empty()) of = " of " + counted(report.ranks_seen.size(), "rank", "ranks");
   headline(page, "CLEAN", Style::green, "nothing wrong found in the evidence" + of);
@@ -319,8 +322,8 @@ void show_foot(Page& page, const Report& report) {
 std::string render_text(const Report& report, const RenderOptions& options) {
   Page page(options.width, options.color);
   show_insufficient(page, report);
-  show_findings(page, report, options);
   show_clean(page, report);
+  show_findings(page, report, options);
   if (options.quiet) return page.take();
   if (report.simulation) show_simulation(page, *report.simulation, !report.sufficient);
   if (report.simulation && options.verbose) show_choices(page, *report.simulation);

@@ -33,8 +33,9 @@ void hold_partners(std::vector<Batch>& batches, std::vector<std::uint32_t>& held
 
 }  // namespace
 
-// Parts of the group of `call` that are sends or receives and have not completed; the first one whose partner is not
-// there goes to `lonely`.
+// Parts of the group of `call` that are sends or receives and have not completed; the first one whose peer is not there
+// goes to `lonely`. A peer that has come to one of its calls with the group is there: that connection is up, and what
+// else goes over it waits for nobody.
 std::uint32_t ReplayEngine::open_parts(OpRef call, std::optional<OpRef>& lonely) {
   const auto& ops = program(call.rank).ops;
   const std::uint32_t group = ops[call.op].group;
@@ -42,12 +43,21 @@ std::uint32_t ReplayEngine::open_parts(OpRef call, std::optional<OpRef>& lonely)
   std::uint32_t begin = call.op, end = call.op + 1;
   while (begin > 0 && ops[begin - 1].group == group) --begin;
   while (end < ops.size() && ops[end].group == group) ++end;
+  std::vector<RankId> there;
+  for (std::uint32_t at = begin; at < end; ++at) {
+    const OpRef part{call.rank, at};
+    if (is_p2p(ops[at].kind) && (state(part) == OpState::completed || has_met(part))) {
+      there.push_back(partner_of(record(call.rank), part));
+    }
+  }
+  std::sort(there.begin(), there.end());
   std::uint32_t parts = 0;
   for (std::uint32_t at = begin; at < end; ++at) {
     const OpRef part{call.rank, at};
     if (!is_p2p(ops[at].kind) || state(part) == OpState::completed) continue;
     ++parts;
-    if (!lonely && !has_met(part)) lonely = part;
+    if (lonely || has_met(part)) continue;
+    if (!std::binary_search(there.begin(), there.end(), partner_of(record(call.rank), part))) lonely = part;
   }
   return parts;
 }
