@@ -359,7 +359,7 @@ Cluster parse_cluster(std::string_view json, const std::string& name) {
   Cluster cluster = start_from(top);
   if (cluster.name.empty()) cluster.name = printable_text(name, 100);
   top.read("name", cluster.name);
-  if (cluster.name.empty()) top.fail("name", "expected a name for people, or no such key");
+  if (cluster.name.empty() && root.contains("name")) top.fail("name", "expected a name for people, or no such key");
   top.read("nodes", cluster.nodes, 1);
   top.read("ranks_per_node", cluster.ranks_per_node, 1);
   read_gpu(top, cluster);

@@ -82,8 +82,8 @@ NcclAlgorithm nccl_algorithm(const Algorithm& algorithm) {
   }
   std::vector<std::string_view> known;
   for (std::size_t i = 0; i < kNcclAlgorithms; ++i) known.push_back(algorithm_of(static_cast<NcclAlgorithm>(i)));
-  throw Error(fmt::format("NCCL has no algorithm {}: expected one of {} on a cluster whose library is nccl",
-                          algorithm.name, fmt::join(known, ", ")));
+  throw RequestError(fmt::format("NCCL has no algorithm {}: expected one of {} on a cluster whose library is nccl",
+                                 algorithm.name, fmt::join(known, ", ")));
 }
 
 class ClusterCosts final : public CostModel {

@@ -52,7 +52,7 @@ TEST_F(Status, OfOneMistakeIsTheSameInEveryCommand) {
       {{"--flat", "1GB/s,soon"}, 2, "'soon' is no time"},
       {{"--flat", "1GB/s,1us", "--cluster", "dgx-h100"}, 2, "give one"},
       {{"--flat", "1GB/s,1us", "--algorithm", "star"}, 2, "Expected one of ring"},
-      {{"--cluster", "dgx-h100:2", "--algorithm", "tree"}, 2, "NCCL chooses by itself"},
+      {{"--cluster", "dgx-h100:2", "--algorithm", "bruck"}, 2, "NCCL has no algorithm bruck"},
       {{"--flat", "1GB/s,1us", "--map", "dp=fast"}, 2, "there is no role 'fast'; expected GROUP=data"},
       {{"--flat", "1GB/s,1us", "--map", "dq=data"}, 2, "there is no group 'dq'; groups are dp. Did you mean: dp"},
       {{"--cluster", "dgx-h100", "--recorded-on", "K80"}, 2, "expected one of V100"},

@@ -49,9 +49,10 @@ Played play(const std::string& ops, const LinkSpec& port = kNone, const ReplayOp
   return played;
 }
 
-TimeShares shares(Nanos compute, Nanos communication, Nanos bubble, Nanos idle, Nanos unattributed, Nanos waiting = 0) {
-  return {from_nanos(compute), from_nanos(communication), from_nanos(bubble),
-          from_nanos(idle),    from_nanos(unattributed),  from_nanos(waiting)};
+TimeShares shares(Nanos compute, Nanos communication, Nanos bubble, Nanos idle, Nanos unattributed, Nanos waiting = 0,
+                  Nanos overlapped = 0) {
+  return {from_nanos(compute),      from_nanos(communication), from_nanos(bubble),    from_nanos(idle),
+          from_nanos(unattributed), from_nanos(waiting),       from_nanos(overlapped)};
 }
 
 // Two kernels of 10 us with 20 us of nothing between them.
@@ -190,7 +191,7 @@ TEST(RecordedPrograms, waits_that_were_recorded_with_times_stay_with_their_calls
       "all wait 0 start=15000 end=15000\nall compute 1us start=15000 end=16000\n",
       kSlow);
   EXPECT_EQ(timed.end, 16'000);
-  EXPECT_EQ(timed.of(0), shares(16'000, 0, 0, 0, 0));
+  EXPECT_EQ(timed.of(0), shares(16'000, 0, 0, 0, 0, 0, 3'000));  // the call beside the second one
 }
 
 // Both send before they receive: one after the other they would wait for ever.
