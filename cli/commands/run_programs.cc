@@ -40,13 +40,38 @@ void refuse(Evidence& evidence, const std::string& reason) {
   evidence.diagnostics.count("replay.refused", DiagnosticSeverity::data_loss, reason);
 }
 
+// A group that no file describes and of which only one rank speaks: whom it means, and whether others miss that rank's
+// call in theirs, nobody knows. One sentence; empty: there is none.
+std::string lone_group(const Evidence& evidence) {
+  const Trace& trace = evidence.trace;
+  const auto& comms = trace.communicators();
+  const auto is_lone = [](const Communicator& comm) { return comm.assumed && comm.members.size() == 1; };
+  if (trace.ranks.size() < 2 || std::none_of(comms.begin(), comms.end(), is_lone)) return {};
+  for (const RankRecord& record : trace.ranks) {
+    const Program& program = trace.program(record);
+    for (std::size_t row = 0; row < program.size(); ++row) {
+      const auto slot = program.comm_slot(row);
+      if (!slot) continue;
+      const Communicator& comm = trace.communicator(record.comms[*slot]);
+      if (!is_lone(comm)) continue;
+      const Signature& call = trace.signature(program.signature(row));
+      return fmt::format(
+          "{}: rank {}: node {} ({}) is of group {}, which no file describes and no other rank uses: nobody knows "
+          "whose calls it is to meet",
+          evidence.path(record.input), record.rank->value, trace.text(call.name), name_of(call.kind),
+          trace.text(comm.name));
+    }
+  }
+  return {};
+}
+
 using Outcome = sim::ReplayResult::Outcome;
 
 std::string contradiction(const Evidence& evidence) {
   for (const Diagnostic& diagnostic : evidence.diagnostics.entries()) {
     if (diagnostic.severity == DiagnosticSeverity::error) return diagnostic.detail;
   }
-  return {};
+  return lone_group(evidence);
 }
 
 // Formats of which each rank has a file, or rows, of its own: there a rank that has none was lost. Others state the

@@ -314,5 +314,19 @@ TEST_F(SimChakra, CallsRunBesideComputation) {
             5'000 + 9'000 + 10'000);
 }
 
+// pg_name is written by hand in some sets.
+TEST_F(SimChakra, AGroupThatOneRankAloneSpeaksOfIsNamedAndNobodyBlamed) {
+  const auto in = [](const std::string& group) { return collective(2, 0, 4000, text_attribute("pg_name", group)); };
+  for (const char* others : {"0", "", "5"}) {
+    const Set set = with(all(4, in(others)), 3, in("7"));
+    const Answer answer = sim(set);
+    EXPECT_EQ(answer.status, 3) << answer.out;
+    EXPECT_THAT(on_one_line(answer.out),
+                HasSubstr("job.3.et: rank 3: node n2 (all_reduce) is of group 7, which no file describes"));
+    EXPECT_THAT(answer.out, Not(HasSubstr("never called"))) << answer.out;
+    EXPECT_EQ(ddx({"predict", written(set), "--scale", "4,8", "--flat", "1GB/s,1us"}).status, 3);
+  }
+}
+
 }  // namespace
 }  // namespace ddx::cli
