@@ -140,6 +140,7 @@ std::vector<Finding> find_hazards(const Evidence& programs, const sim::ReplayOpt
   options.snapshot_ops = asked.snapshot_ops;
   options.max_ops = asked.max_ops;
   options.eager_up_to = asked.eager_up_to;
+  options.rendezvous = asked.rendezvous;
   std::vector<Finding> findings;
   const auto add = [&findings](std::optional<Finding> finding) {
     if (finding) findings.push_back(std::move(*finding));

@@ -254,6 +254,7 @@ sim::ReplayOptions replay_options(const SimOptions& options, const Trace& trace,
   replay.stream_ordered = options.streams;
   replay.strict_groups = options.strict_groups;
   replay.eager_up_to = options.eager;
+  replay.rendezvous = options.eager.has_value();  // which of them end locally is asked for
   replay.timing.costs = costs;
   replay.timing.noise_ppm = static_cast<std::uint32_t>(std::lround(options.noise * kMillion / 100));
   replay.timing.seed = options.seed;

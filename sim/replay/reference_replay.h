@@ -27,6 +27,7 @@ struct ReplayOptions {
   // Sends of at most so many bytes (as far as known) complete when they start, receive or not.
   std::optional<std::uint64_t> eager_up_to;
   // Variants of what the trace says of itself:
+  bool rendezvous = false;  // sends wait for their receives, but for eager ones, also where they would end locally
   // No streams: every call returns when it is complete, async or not, but for sends that end locally.
   bool blocking = false;
   bool strict_groups = false;  // what is posted together starts together, once every partner can start as well

@@ -92,6 +92,12 @@ bool ReplayEngine::wait_for_room(std::uint32_t id) {
   return true;
 }
 
+// The host has no end of such a send to wait for, in any model.
+bool ReplayEngine::ends_locally(std::uint32_t id, std::uint32_t at) const {
+  const UnrolledOp& op = program(id).ops[at];
+  return op.kind == OpKind::send && op.async && record(id).sends_end_locally && !options_.rendezvous;
+}
+
 bool ReplayEngine::step_host(std::uint32_t id) {
   Rank& rank = ranks_[id];
   const UnrolledOp& op = program(id).ops[rank.pc];
@@ -106,7 +112,8 @@ bool ReplayEngine::step_host(std::uint32_t id) {
     case OpKind::wait: {
       // For a part of the open group, the group's end waits.
       const bool of_open_group = rank.group_open != kNoOp && op.target > rank.group_open;
-      if (op.target == kNoOp || of_open_group || wait_in(rank, HostWait::op, op.target, rank.pc)) {
+      if (op.target == kNoOp || of_open_group || ends_locally(id, op.target) ||
+          wait_in(rank, HostWait::op, op.target, rank.pc)) {
         return done_by_host(id);
       }
       return false;
@@ -145,9 +152,7 @@ bool ReplayEngine::step_streamed(std::uint32_t id) {
   rank.issued = rank.pc;
   start_stream(id, op.stream);
   // A computation on a stream of its own never holds the host.
-  // Where sends end locally one that is asynchronous has no end to wait for, in any model.
-  const bool ends_locally = op.kind == OpKind::send && record(id).sends_end_locally;
-  const bool blocks = !op.async || (options_.blocking && !ends_locally);
+  const bool blocks = !op.async || (options_.blocking && !ends_locally(id, at));
   const bool holds_host = !rank.stream_ordered && blocks && !takes_length(op.kind);
   return !holds_host || wait_in(rank, HostWait::op, at, kNoOp);
 }

@@ -209,6 +209,7 @@ class ReplayEngine {
   void post(std::uint32_t rank, std::uint32_t op);
   void pair_up(std::uint32_t channel, std::uint64_t order);
   bool is_eager(OpRef send) const;
+  bool ends_locally(std::uint32_t id, std::uint32_t at) const;
   // Of groups in the strict model, in replay_groups.cc.
   bool release_groups();
   std::uint32_t open_parts(OpRef call, std::optional<OpRef>& lonely);

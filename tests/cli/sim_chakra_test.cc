@@ -121,7 +121,7 @@ TEST_F(SimChakra, NamesWhatOtherSimulatorsPassOver) {
       {"groups that nobody lists",
        with(all(4, collective(1, 0, 8, group)), 3, collective(1, 0, 8, other_group)),
        3,
-       {"no file lists the members of groups 17 (used by ranks 0-2), 18 (used by rank 3)"}},
+       {"rank 3: node n1 (all_reduce) is of group 18, which no file describes and no other rank uses"}},
       {"an empty file", with_bytes(all(8, call), 3, ""), 1, {"the file of rank 3 could not be used", "empty file"}},
       {"garbage",
        with_bytes(all(8, call), 7, "garbage\xff\xff"),

@@ -181,6 +181,15 @@ TEST_F(SimSets, RingsOfSendsThatEndLocally) {
   EXPECT_EQ(fine.status, 0) << fine.out;
   EXPECT_EQ(fine.out.find("p2p-hazard"), std::string::npos) << fine.out;
   EXPECT_THAT(fine.out, HasSubstr("COMPLETES"));
+  // Held to the receive, above a limit, it is one; below, it is said what would be above.
+  for (const char* limit : {"0", "63"}) {
+    const Answer waits = run(ring(true), {"--eager", limit});
+    EXPECT_EQ(waits.status, 1) << waits.out;
+    EXPECT_THAT(waits.out, HasSubstr("p2p-cycle")) << limit;
+  }
+  const Answer warned = run(ring(true), {"--eager", "64"});
+  EXPECT_EQ(warned.status, 0) << warned.out;
+  EXPECT_THAT(warned.out, HasSubstr("p2p-hazard, confidence high, model rendezvous"));
   const Answer held = run(ring(false));
   EXPECT_EQ(held.status, 1) << held.out;
   EXPECT_THAT(held.out, HasSubstr("p2p-cycle"));

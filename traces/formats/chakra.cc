@@ -9,6 +9,7 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "base/hash.h"
 #include "traces/formats/chakra_nodes.h"
 #include "traces/formats/csv.h"
 #include "traces/formats/dependency_order.h"
@@ -105,6 +106,9 @@ class ProgramOfNodes {
 
   void run(std::uint32_t index);
   void wait(std::uint32_t index);
+  // For the sends that it depends on. They end locally, so that this holds up nobody but where a run asks what would
+  // be if they did not.
+  void wait_for_sends(std::uint32_t index);
   RankRecord& finish(std::optional<RankId> rank) { return builder_.finish(rank); }
   void report(const std::string& path, std::optional<RankId> rank);
 
@@ -122,8 +126,9 @@ class ProgramOfNodes {
   Evidence& out_;
   MemberPositions positions_;
   RecordBuilder builder_;
-  std::map<std::string_view, CommId> comms_;                  // by pg_name
-  std::unordered_map<std::uint32_t, std::uint32_t> handles_;  // by node index
+  std::map<std::string_view, CommId> comms_;                           // by pg_name
+  std::unordered_map<std::uint32_t, std::uint32_t> handles_;           // by node index
+  std::unordered_map<std::uint64_t, std::uint32_t, KeyedHash> sends_;  // by id: node index of those not waited for
   std::uint32_t async_ = 0;
   bool timed_ = false;  // computations have durations
   std::int64_t first_unknown_kind_ = 0;
@@ -227,6 +232,7 @@ void ProgramOfNodes::call(const ChakraNode& node, std::uint32_t index) {
   } else if (is_p2p(signature.kind)) {
     no_peer_.add(node);
   }
+  if (signature.kind == OpKind::send) sends_.emplace(node.id, index);
   handles_.emplace(index, async_++);
   builder_.append(std::move(signature), op, peer);
 }
@@ -255,6 +261,16 @@ void ProgramOfNodes::wait(std::uint32_t index) {
   signature.kind = OpKind::wait;
   signature.handle = at->second;
   builder_.append(std::move(signature), {});
+}
+
+void ProgramOfNodes::wait_for_sends(std::uint32_t index) {
+  const ChakraNode& node = nodes_.nodes[index];
+  for (std::uint32_t i = 0; i < node.dep_count + node.control_count && !sends_.empty(); ++i) {
+    const auto at = sends_.find(nodes_.deps[node.first_dep + i]);
+    if (at == sends_.end()) continue;
+    wait(at->second);
+    sends_.erase(at);
+  }
 }
 
 void ProgramOfNodes::report(const std::string& path, std::optional<RankId> of) {
@@ -373,6 +389,7 @@ void read_chakra(const Source& source, const ImportOptions& options, Evidence& o
   ProgramOfNodes program(trace, lanes, out);
   for (const OrderStep& step : lane_order(graph, dependency_order(graph, faults), lanes)) {
     if (step.kind == OrderStep::Kind::run) {
+      program.wait_for_sends(step.node);
       program.run(step.node);
     } else {
       program.wait(step.node);

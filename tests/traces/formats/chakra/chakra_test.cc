@@ -103,15 +103,18 @@ TEST(Chakra, computation_calls_and_waits_in_the_order_of_dependencies) {
   EXPECT_TRUE(evidence.trace.ranks.at(0).whole_program);
 }
 
-TEST(Chakra, sends_and_receives_name_global_ranks_and_sends_are_not_waited_for) {
+TEST(Chakra, sends_and_receives_name_global_ranks_and_who_depends_on_them_waits) {
   const Evidence evidence = read(
       kHead + node(0, 5, attribute("comm_dst", 7, 4) + attribute("comm_size", 13, 8) + attribute("comm_tag", 7, 2)) +
       node(1, 6, attribute("comm_src", 11, 2) + attribute("comm_size", 13, 8) + on(0)) + node(2, 4, on(1)));
   EXPECT_EQ(evidence.trace.ranks.at(0).peers, (std::vector<std::int32_t>{4, 2}));
   const Program& program = evidence.trace.programs.at(0);
-  ASSERT_EQ(program.size(), 4U);
-  EXPECT_EQ(evidence.trace.signature(program.signature(2)).kind, OpKind::wait);
-  EXPECT_EQ(evidence.trace.signature(program.signature(2)).handle, 1U);
+  ASSERT_EQ(program.size(), 5U);
+  for (const std::uint32_t call : {0U, 1U}) {
+    EXPECT_EQ(evidence.trace.signature(program.signature(2 * call + 1)).kind, OpKind::wait);
+    EXPECT_EQ(evidence.trace.signature(program.signature(2 * call + 1)).handle, call);
+  }
+  EXPECT_TRUE(evidence.trace.ranks.at(0).sends_end_locally) << "the wait for the send holds up nobody";
   EXPECT_EQ(read(kHead + node(0, 5, attribute("comm_size", 9, 8))).diagnostics.count_of("chakra.no_peer"), 1U);
 }
 
