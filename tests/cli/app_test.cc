@@ -191,6 +191,9 @@ TEST_F(App, WhatProvesNothingIsInconclusive) {
       write("progress.log", "[rank0]: step 1 loss 2\n"),
       write("env.csv", "host,RANK,WORLD_SIZE,LOCAL_RANK\nnode-a,0,2,0\nnode-a,1,2,1\n"),
       write("hosts.csv", "rank,host,ip\n0,node-a,192.0.2.1\n"),
+      // Stacks of a real job that hung: where each rank stood.
+      std::string(DDX_SOURCE_DIR) + "/examples/hang/evidence/logs",
+      std::string(DDX_SOURCE_DIR) + "/tests/e2e/data/skipped/logs",
       write("job.sh", "torchrun --nproc_per_node 4 train.py\n"),
       write("one/rank_0.json", whole),  // of two
       write("cut/rank_0.json", whole.substr(0, whole.size() / 2)),
