@@ -44,13 +44,10 @@ void ReplayEngine::add_snapshot_program(std::uint32_t id, std::optional<std::uin
     row.seq = ops[at].seq == 0 ? std::nullopt : std::optional(ops[at].seq);
     row.group = ops[at].group == kNoOp ? std::nullopt : std::optional(ops[at].group);
     if (timed()) {
-      // Marks take no time, and end when what they stand around does.
-      const bool mark = ops[at].kind == OpKind::group_begin || ops[at].kind == OpKind::group_end;
-      const bool began = !mark && (row.state == OpState::started || row.state == OpState::completed);
+      const bool began = row.state == OpState::started || row.state == OpState::completed;
       row.issue.reset();
       row.start = began ? std::optional(to_nanos(times_[base + at].start)) : std::nullopt;
-      row.end =
-          began && row.state == OpState::completed ? std::optional(to_nanos(times_[base + at].end)) : std::nullopt;
+      row.end = row.state == OpState::completed ? std::optional(to_nanos(times_[base + at].end)) : std::nullopt;
     }
     rows.append(row);
   }
