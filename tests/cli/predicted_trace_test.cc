@@ -15,6 +15,11 @@
 namespace ddx::cli {
 namespace {
 
+using ddx::testing::chakra::collective;
+using ddx::testing::chakra::kHead;
+using ddx::testing::chakra::micros;
+using ddx::testing::chakra::node;
+using ddx::testing::chakra::on;
 using nlohmann::json;
 using ::testing::HasSubstr;
 
@@ -91,7 +96,6 @@ TEST_F(PredictedTrace, keeps_its_order_where_links_take_nothing) {
 
 // Computations on streams, as graphs and profiles have them, and the lengths that they were given.
 TEST_F(PredictedTrace, keeps_what_runs_beside_what_and_how_long_it_took) {
-  using namespace ddx::testing::chakra;
   for (int rank = 0; rank < 4; ++rank) {
     write(fmt::format("set/job.{}.et", rank), kHead + node(0, 4, micros(100)) + collective(1, 0, 4000, on(0)) +
                                                   node(2, 4, micros(300) + on(0)) +
@@ -134,7 +138,6 @@ TEST_F(PredictedTrace, of_programs_that_hang_hangs) {
 }
 
 TEST_F(PredictedTrace, is_none_where_nothing_was_run) {
-  using namespace ddx::testing::chakra;
   const std::string whole = kHead + collective(0, 0, 4000) + collective(1, 0, 4000);
   write("set/job.0.et", whole);
   write("set/job.1.et", whole.substr(0, whole.size() - 3));
