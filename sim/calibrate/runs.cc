@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -21,6 +22,15 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 50;
+
+// The number that a text is; 0: it is none.
+double number_in(const Json& value) {
+  if (!value.is_string()) return 0;
+  const std::string& text = value.get_ref<const std::string&>();
+  std::uint32_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size() ? number : 0;
+}
 
 // One run's object, with its place for messages.
 class RunFile {
@@ -42,16 +52,18 @@ class RunFile {
   std::string text(const char* key) const {
     const Json* found = find(key);
     if (found == nullptr) return "";
+    if (found->is_number_integer()) return found->dump();
     if (!found->is_string()) fail(key, "a text or null");
     return printable_text(found->get_ref<const std::string&>(), 300);
   }
   std::optional<std::uint32_t> count(const char* key) const {
     const Json* found = find(key);
     if (found == nullptr) return std::nullopt;
-    const bool fits =
-        found->is_number_unsigned() && found->get<std::uint64_t>() >= 1 && found->get<std::uint64_t>() <= kMaxRanks;
+    // Tables that were turned into JSON have 16.0 and "16", too.
+    const double number = found->is_number() ? found->get<double>() : number_in(*found);
+    const bool fits = number >= 1 && number <= kMaxRanks && std::floor(number) == number;
     if (!fits) fail(key, fmt::format("a whole number from 1 to {}", kMaxRanks));
-    return found->get<std::uint32_t>();
+    return static_cast<std::uint32_t>(number);
   }
   const Json& rows() const {
     const Json* found = find("rows");
@@ -124,11 +136,12 @@ const Json* cell(const Json& row, std::string_view name, std::optional<std::size
   return &row[*column];
 }
 
-std::optional<std::uint64_t> bytes_of(const RunFile& file, const Json& row, std::optional<std::size_t> column) {
+// nullopt where no number of bytes is stated, or none that can be.
+std::optional<std::uint64_t> bytes_of(const Json& row, std::optional<std::size_t> column) {
   const Json* found = cell(row, "bytes", column);
   if (found == nullptr || found->is_null()) return std::nullopt;
   const bool fits = found->is_number() && found->get<double>() >= 0 && found->get<double>() <= double(kMostBytes);
-  if (!fits) file.fail("rows", "a number of bytes in each, or null");
+  if (!fits) return std::nullopt;
   return found->is_number_unsigned() ? found->get<std::uint64_t>() : static_cast<std::uint64_t>(found->get<double>());
 }
 
@@ -184,7 +197,7 @@ CollectiveRun read_run(const RunFile& file) {
   }
   run.work.type = type_of(file.text("dtype"));
   const std::optional<std::size_t> column = file.column("bytes");
-  for (const Json& row : file.rows()) run.bytes.push_back(bytes_of(file, row, column));
+  for (const Json& row : file.rows()) run.bytes.push_back(bytes_of(row, column));
   return run;
 }
 
@@ -196,12 +209,28 @@ std::optional<double> positive(const Json* value) {
 // A run whose notes tell that its figures contradict each other.
 bool is_flagged(const RunFile& file) { return file.text("notes").find("unreliable") != std::string::npos; }
 
+// A run that cannot be read says why; the others are none the worse for it.
+CollectiveRun read_or_tell(const Json& run, const std::string& name, std::size_t index) {
+  try {
+    return read_run(RunFile(run, name, index));
+  } catch (const Error& error) {
+    CollectiveRun told;
+    told.unknown = error.what();
+    if (!run.is_object()) return told;
+    const auto id = run.find("id"), rows = run.find("rows");
+    if (id != run.end() && !id->is_null())
+      told.id = printable_text(id->is_string() ? id->get<std::string>() : id->dump(), 300);
+    if (rows != run.end() && rows->is_array()) told.bytes.resize(rows->size());
+    return told;
+  }
+}
+
 }  // namespace
 
 std::vector<CollectiveRun> read_runs(std::string_view json, const std::string& name) {
   const Json root = parsed(json, name);
   std::vector<CollectiveRun> runs;
-  for (const Json& run : runs_of(root, name)) runs.push_back(read_run(RunFile(run, name, runs.size())));
+  for (const Json& run : runs_of(root, name)) runs.push_back(read_or_tell(run, name, runs.size()));
   return runs;
 }
 
@@ -241,9 +270,15 @@ class Ports {
   Picos bound(const NcclCall& call) const {
     return port_bound(call.work, *network_, places_, reduction_of(algorithm(call), cluster_));
   }
-  void check(const NcclCall& call, double micros) const {
+  // False: less than the ports need, so that it is no prediction.
+  bool allows(const NcclCall& call, double micros) const {
     const double picos = std::min(std::round(micros * 1e6), static_cast<double>(kForever) / 2);
-    refuse_below_bound(call.work, places_.size(), algorithm(call), static_cast<Picos>(picos), bound(call), 1);
+    try {
+      refuse_below_bound(call.work, places_.size(), algorithm(call), static_cast<Picos>(picos), bound(call), 1);
+    } catch (const Error&) {
+      return false;
+    }
+    return true;
   }
 
  private:
@@ -273,8 +308,7 @@ std::vector<std::optional<double>> predict(const CollectiveRun& run) {
     double micros = nccl_micros(call, nccl_times()).total();
     // Domains are priced as if they were alike; of others the smallest may hold up all.
     if (run.placement.fewest_per_domain > 0) micros = std::max(micros, static_cast<double>(ports->bound(call)) / 1e6);
-    times.emplace_back(micros);
-    ports->check(call, *times.back());
+    times.emplace_back(ports->allows(call, micros) ? std::optional(micros) : std::nullopt);
   }
   return times;
 }

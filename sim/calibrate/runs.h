@@ -32,14 +32,15 @@ struct CollectiveRun {
   std::vector<std::optional<std::uint64_t>> bytes;  // one a row
 };
 
-// Throws Error: file, key path, what was expected.
+// A run that cannot be read is `unknown`: file, key path, what was expected. Throws Error where there is no list of
+// runs.
 std::vector<CollectiveRun> read_runs(std::string_view json, const std::string& name);
 
 // Microseconds, one list a run and one entry a row: from the bus bandwidth where the time is not stated. nullopt where
 // neither is, and in rows of a run that its notes call unreliable.
 std::vector<std::vector<std::optional<double>>> read_measured(std::string_view json, const std::string& name);
 
-// Microseconds for each row of the run; nullopt where it cannot be known.
+// Microseconds for each row of the run; nullopt where it cannot be known, or came out as less than the ports need.
 std::vector<std::optional<double>> predict(const CollectiveRun& run);
 
 }  // namespace ddx::sim

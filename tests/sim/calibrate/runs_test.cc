@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <tuple>
+#include <vector>
+
 #include "base/error.h"
 #include "sim/calibrate/run_cluster.h"
 #include "sim/cluster/cluster_file.h"
@@ -81,18 +84,51 @@ TEST(Runs, ThatCannotBeKnownSayWhy) {
   EXPECT_EQ(unknown("\"H100\"", "1", "sendrecv").work.kind, OpKind::send);
 }
 
-TEST(Runs, ErrorsNameTheKey) {
+TEST(Runs, WithoutAListAreAnError) {
   EXPECT_THAT(error_of("{"), HasSubstr("runs.json"));
   EXPECT_THAT(error_of("[]"), HasSubstr("'runs'"));
   EXPECT_THAT(error_of(R"({"runs": 1e999})"), HasSubstr("out of range"));
-  EXPECT_THAT(error_of(R"({"runs": [3]})"), HasSubstr("runs[0]"));
-  EXPECT_THAT(error_of(R"({"runs": [{"id": 3, "rows": []}]})"), HasSubstr("runs[0].id"));
-  EXPECT_THAT(error_of(R"({"runs": [{"rows": []}, {}]})"), HasSubstr("runs[1].rows"));
-  EXPECT_THAT(error_of(R"({"runs": [{"rows": [], "nodes": 0}]})"), HasSubstr("runs[0].nodes"));
-  EXPECT_THAT(error_of(R"({"runs": [{"rows": [["x"]], "columns": ["bytes"]}]})"), HasSubstr("number of bytes"));
-  EXPECT_THAT(error_of(R"({"runs": [{"rows": [[-1]], "columns": ["bytes"]}]})"), HasSubstr("number of bytes"));
-  EXPECT_THAT(error_of(R"({"runs": [{"rows": [[1e300]], "columns": ["bytes"]}]})"), HasSubstr("number of bytes"));
-  EXPECT_THAT(error_of(R"({"runs": [{"rows": [], "columns": 3}]})"), HasSubstr("runs[0].columns"));
+}
+
+// One run that is wrong leaves the others as they are, and says what is wrong with it.
+TEST(Runs, ThatAreWrongAreToldOneByOne) {
+  const auto times = predict(read_runs(one_run(""), "").at(0));
+  for (const auto& [bad, said, rows] : std::vector<std::tuple<std::string, const char*, std::size_t>>{
+           {"3", "runs[1]", 0},
+           {R"({"id": ["x"], "rows": []})", "runs[1].id", 0},
+           {"{}", "runs[1].rows", 0},
+           {R"({"rows": [[8], [9]], "nodes": 0})", "runs[1].nodes", 2},
+           {R"({"rows": [[8]], "nranks": 16.5})", "runs[1].nranks", 1},
+           {R"({"rows": [[8]], "nranks": "16 GPUs"})", "runs[1].nranks", 1},
+           {R"({"rows": [[8]], "columns": 3})", "runs[1].columns", 1}}) {
+    std::string text = one_run("");
+    text.replace(text.rfind("]}"), 2, ", " + bad + "]}");
+    const auto runs = read_runs(text, "runs.json");
+    ASSERT_EQ(runs.size(), 2U) << bad;
+    EXPECT_EQ(predict(runs[0]), times) << bad;
+    EXPECT_THAT(runs[1].unknown, HasSubstr(said)) << bad;
+    EXPECT_EQ(predict(runs[1]), std::vector<std::optional<double>>(rows)) << bad;
+  }
+}
+
+TEST(Runs, RowsWithoutANumberOfBytesHaveNoTime) {
+  for (const char* row : {"[\"1M\"]", "[-1]", "[1e300]", "[1e19]", "[]", "[null]", "[true]", "[[8]]"}) {
+    const auto times = predict(read_runs(one_run("", std::string("[[1048576], ") + row + "]"), "").at(0));
+    ASSERT_EQ(times.size(), 2U) << row;
+    EXPECT_GT(times[0], 0) << row;
+    EXPECT_EQ(times[1], std::nullopt) << row;
+  }
+}
+
+// As tables have them that went through other tools.
+TEST(Runs, NumbersAreTakenAsTheyStand) {
+  const auto ranks = [](const std::string& written) {
+    return read_runs(R"({"runs": [{"id": 5, "gpu": "H100", "nranks": )" + written + R"(, "rows": []}]})", "").at(0);
+  };
+  EXPECT_EQ(ranks("8").placement.ranks, 8U);
+  EXPECT_EQ(ranks("8.0").placement.ranks, 8U);
+  EXPECT_EQ(ranks("\"8\"").placement.ranks, 8U);
+  EXPECT_EQ(ranks("8").id, "5");
 }
 
 struct Said {
