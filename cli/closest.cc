@@ -31,14 +31,19 @@ std::vector<std::string> closest(std::string_view word, const std::vector<std::s
   if (word.empty() || word.size() > kLongestWord) return {};
   const std::size_t limit = std::max<std::size_t>(2, word.size() / 3);
   std::vector<std::pair<std::size_t, std::string>> near;
+  std::size_t holding = 0;
   for (const std::string& candidate : candidates) {
     std::size_t distance = edit_distance(word, candidate);
-    if (word.size() >= 3 && candidate.find(word) != std::string::npos) distance = std::min(distance, limit);
+    if (word.size() >= 3 && candidate.find(word) != std::string::npos) {
+      distance = std::min(distance, limit);
+      ++holding;
+    }
     if (distance <= limit) near.emplace_back(distance, candidate);
   }
   std::sort(near.begin(), near.end());
+  const std::size_t most = std::clamp<std::size_t>(holding, 3, 12);
   std::vector<std::string> names;
-  for (std::size_t i = 0; i < near.size() && i < 3; ++i) names.push_back(near[i].second);
+  for (std::size_t i = 0; i < near.size() && i < most; ++i) names.push_back(near[i].second);
   return names;
 }
 

@@ -7,8 +7,8 @@
 
 namespace ddx::cli {
 
-// Up to three of `candidates` that are near `word` by edit distance (a third of its length), or that hold it; the
-// nearest first.
+// Up to three of `candidates` that are near `word` by edit distance (a third of its length), and up to twelve that hold
+// it; the nearest first.
 std::vector<std::string> closest(std::string_view word, const std::vector<std::string>& candidates);
 
 }  // namespace ddx::cli

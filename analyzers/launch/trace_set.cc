@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <span>
 #include <utility>
 
 #include "analyzers/deadlock/wait_text.h"
@@ -28,28 +29,41 @@ bool two_claims(const RankRecord& a, const RankRecord& b) {
 
 std::optional<Finding> duplicates(const Evidence& evidence) {
   std::map<RankId, const RankRecord*> first;
+  std::map<RankId, std::vector<std::string>> files;  // of ranks with more than one record
   std::vector<RankId> ranks;
-  std::vector<std::string> claims;
   Finding f;
   for (const RankRecord& record : evidence.trace.ranks) {
     if (!record.rank) continue;
     const auto [at, fresh] = first.try_emplace(*record.rank, &record);
     if (fresh || !two_claims(*at->second, record)) continue;
     ranks.push_back(*record.rank);
-    const std::string claim = file_of(evidence, *at->second) + " and " + file_of(evidence, record);
-    if (std::find(claims.begin(), claims.end(), claim) != claims.end() || claims.size() == kMostTold) continue;
-    claims.push_back(claim);
+    std::vector<std::string>& own = files[*record.rank];
     for (const RankRecord* one : {at->second, &record}) {
-      f.evidence.push_back({evidence.path(one->input), std::nullopt, fmt::format("has rank {}", record.rank->value)});
+      std::string file = file_of(evidence, *one);
+      if (std::find(own.begin(), own.end(), file) != own.end()) continue;
+      if (f.evidence.size() < 2 * kMostTold) {
+        f.evidence.push_back({evidence.path(one->input), std::nullopt, fmt::format("has rank {}", record.rank->value)});
+      }
+      own.push_back(std::move(file));
     }
   }
   if (ranks.empty()) return std::nullopt;
   f.code = "rank-duplicate";
   f.confidence = Confidence::high;
   f.ranks = RankSet(std::move(ranks));
-  f.summary = fmt::format("{} {} claimed by two records: {}", f.ranks.label(8), f.ranks.size() == 1 ? "is" : "are",
-                          join_words(claims, 2));
-  f.explanation = "One rank has one program. Which of the two is meant the files do not tell, so nothing was run.\n";
+  // Sets of files, each once: many ranks may be in the same two.
+  std::vector<std::string> claims;
+  std::size_t most = 2;
+  for (const auto& [rank, own] : files) {
+    most = std::max(most, own.size());
+    std::string claim = join_words(own, kMostTold);
+    if (std::find(claims.begin(), claims.end(), claim) == claims.end()) claims.push_back(std::move(claim));
+  }
+  f.summary = fmt::format("{} {} claimed by {} records: {}", f.ranks.label(8), f.ranks.size() == 1 ? "is" : "are",
+                          most == 2 ? "two" : "several",
+                          fmt::join(std::span(claims).first(std::min(claims.size(), std::size_t{2})), "; "));
+  if (claims.size() > 2) f.summary += fmt::format("; and {} more such sets", claims.size() - 2);
+  f.explanation = "One rank has one program. Which of them is meant the files do not tell, so nothing was run.\n";
   f.advice =
       "Give one file for each rank, of one run. In an ops file a rank without lines is one that does nothing: name "
       "those that other files have as 'absent'.";

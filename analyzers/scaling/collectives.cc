@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
+#include <string>
 
 #include "analyzers/scaling/scaling.h"
 
@@ -37,13 +39,8 @@ std::optional<Factor> factor_of(const MeasuredCollective& row) {
   return std::nullopt;
 }
 
-std::string bytes_text(double bytes) {
-  constexpr double kKi = 1024;
-  if (bytes >= kKi * kKi * kKi) return fmt::format("{:.3g} GiB", bytes / (kKi * kKi * kKi));
-  if (bytes >= kKi * kKi) return fmt::format("{:.3g} MiB", bytes / (kKi * kKi));
-  if (bytes >= kKi) return fmt::format("{:.3g} KiB", bytes / kKi);
-  return fmt::format("{:.0f} bytes", bytes);
-}
+// As the table has them: rates are in 10^9 bytes, and sizes in powers of two beside them would not add up.
+std::string bytes_text(double bytes) { return figure(bytes) + " bytes"; }
 
 std::string time_text(double seconds) {
   if (seconds < 1e-3) return fmt::format("{:.3g} us", seconds * 1e6);
@@ -51,7 +48,7 @@ std::string time_text(double seconds) {
   return fmt::format("{:.3g} s", seconds);
 }
 
-std::string rate_text(double bytes) { return fmt::format("{:.3g} GB/s", bytes / 1e9); }
+std::string rate_text(double bytes) { return figure(bytes / 1e9) + " GB/s"; }
 
 struct RowVerdict {
   bool impossible = false, open = false;
@@ -66,7 +63,9 @@ RowVerdict judge_row(const MeasuredCollective& row, std::size_t number, std::opt
                         row.seconds < 0 ? "negative" : "zero")};
   }
   const auto factor = factor_of(row);
-  if (!factor) return {false, true, fmt::format("{}: not judged, how much it moves is not known.\n", label)};
+  if (!factor)
+    return {false, true,
+            fmt::format("{}: not judged, since how much an operation of that name moves is not known.\n", label)};
   bus_bytes = factor->value * row.bytes / row.seconds;
   const std::string sum = fmt::format("{}: {} * {} / {} = {}", label, factor->text, bytes_text(row.bytes),
                                       time_text(row.seconds), rate_text(*bus_bytes));
@@ -92,16 +91,16 @@ Finding told_impossible(Finding f, const ScalingTable& table) {
   f.code = "sim-implausible";
   f.severity = Severity::error;
   f.confidence = Confidence::high;
-  f.summary =
-      fmt::format("{} of {} rows cannot be: {}", f.subjects.size(), table.collectives.size(), f.evidence.front().text);
+  f.summary = fmt::format("{} of {} rows cannot be: {}", f.subjects.size(), table.collectives.size(),
+                          fmt::join(f.subjects, ", "));
   f.advice =
       "Do not use these figures, nor sums that hold them. Check units (bits or bytes, of one GPU or of a node), the "
       "number of links per GPU, and whether the tool knows this size at all.";
   return f;
 }
 
-// The other rows; `open`: of some too little is known to refute them.
-Finding told_plausible(Finding f, const ScalingTable& table, bool open) {
+// The other rows; `open`: of some too little is known to refute them, as of operations of `unknown` names.
+Finding told_plausible(Finding f, const ScalingTable& table, bool open, const std::set<std::string>& unknown) {
   f.code = "scaling-info";
   f.severity = Severity::info;
   f.confidence = Confidence::high;
@@ -110,6 +109,7 @@ Finding told_plausible(Finding f, const ScalingTable& table, bool open) {
                                 : one ? "within what its link carries"
                                       : "within what their links carry";
   f.summary = fmt::format("{} of {} rows {} {}", f.subjects.size(), table.collectives.size(), one ? "is" : "are", what);
+  if (!unknown.empty()) f.summary += fmt::format("; not known: {}", fmt::join(unknown, ", "));
   f.advice = "Plausible is not measured: compare with nccl-tests on the same machines.";
   return f;
 }
@@ -119,20 +119,22 @@ Finding told_plausible(Finding f, const ScalingTable& table, bool open) {
 std::vector<Finding> judge_collectives(const ScalingTable& table, std::vector<CollectivePoint>& points) {
   std::vector<Finding> findings;
   Finding impossible, rest;
+  std::set<std::string> unknown;  // names of operations
   bool open = false;
   for (std::size_t i = 0; i < table.collectives.size(); ++i) {
     const MeasuredCollective& row = table.collectives[i];
     points.push_back({row, std::nullopt});
+    if (points.back().row.seconds > 0 && !factor_of(row)) unknown.insert(row.op);
     const RowVerdict verdict = judge_row(row, i + 1, points.back().bus_bytes);
     open = open || verdict.open;
     Finding& to = verdict.impossible ? impossible : rest;
     to.explanation += verdict.text;
     to.subjects.push_back(fmt::format("row {}", i + 1));
-    if (to.evidence.size() < 8)
-      to.evidence.push_back({table.path, row.line, verdict.text.substr(0, verdict.text.size() - 1)});
+    // The explanation has the sum.
+    if (to.evidence.size() < 8) to.evidence.push_back({table.path, row.line, fmt::format("row {}", i + 1)});
   }
   if (!impossible.subjects.empty()) findings.push_back(told_impossible(std::move(impossible), table));
-  if (!rest.subjects.empty()) findings.push_back(told_plausible(std::move(rest), table, open));
+  if (!rest.subjects.empty()) findings.push_back(told_plausible(std::move(rest), table, open, unknown));
   return findings;
 }
 

@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <set>
 
 #include "base/units.h"
 
@@ -74,10 +75,24 @@ ScalingPoint point_of(const ScalingTable& table, const std::vector<const Scaling
   return point;
 }
 
+// Whatever the algorithm, a node sends at least the gradients' bytes once where several nodes reduce them.
+std::string too_fast(const ScalingRun& run) {
+  if (!positive(run.link_bytes) || !positive(run.gradient_bytes) || run.nodes.value_or(1) < 2) return "";
+  std::optional<double> step = run.step_seconds;
+  if (!step && run.work_seconds && positive(run.steps)) step = *run.work_seconds / *run.steps;
+  const double least = *run.gradient_bytes / *run.link_bytes;
+  if (!step || *step * kTolerance >= least) return "";
+  return fmt::format(
+      "a step of {:.3g} s, in which {} MB of gradients cannot pass a link of {} GB/s ({:.3g} s at least), "
+      "unless a node has several links, gradients are compressed, or not every step reduces them",
+      *step, figure(*run.gradient_bytes / 1e6), figure(*run.link_bytes / 1e9), least);
+}
+
+// Of the rows that can be.
 std::vector<ScalingPoint> points_of(const ScalingTable& table) {
   std::map<std::pair<std::uint64_t, std::uint64_t>, std::vector<const ScalingRun*>> sizes;
   for (const ScalingRun& run : table.runs) {
-    if (rate_of(table, run)) sizes[{run.gpus, run.nodes.value_or(0)}].push_back(&run);
+    if (rate_of(table, run) && too_fast(run).empty()) sizes[{run.gpus, run.nodes.value_or(0)}].push_back(&run);
   }
   std::vector<ScalingPoint> points;
   for (const auto& [size, runs] : sizes) points.push_back(point_of(table, runs));
@@ -122,15 +137,14 @@ std::string change(const ScalingAnswer& answer, const ScalingPoint& a, const Sca
   return fmt::format("{} to {} a step", time(*a.step_seconds), time(*b.step_seconds));
 }
 
-// "2x the GPUs take 2.92x the time: efficiency 0.17".
+// "2x the GPUs take 2.92x the time". Efficiency is against the smallest size, and so no word for two neighbours.
 std::string ratio_text(const ScalingAnswer& answer, const ScalingPoint& a, const ScalingPoint& b) {
   const double size = static_cast<double>(b.gpus) / static_cast<double>(a.gpus);
   if (a.work_seconds && b.work_seconds && answer.unit.empty()) {
-    return fmt::format("{}x the {}s take {:.2f}x the time: efficiency {:.2f}", figure(size), answer.size_word,
-                       *b.work_seconds / *a.work_seconds, b.rate / a.rate / size);
+    return fmt::format("{}x the {}s take {:.2f}x the time", figure(size), answer.size_word,
+                       *b.work_seconds / *a.work_seconds);
   }
-  return fmt::format("{}x the {}s do {:.2f}x the work: efficiency {:.2f}", figure(size), answer.size_word,
-                     b.rate / a.rate, b.rate / a.rate / size);
+  return fmt::format("{}x the {}s do {:.2f}x the work", figure(size), answer.size_word, b.rate / a.rate);
 }
 
 bool crosses(const ScalingPoint& a, const ScalingPoint& b) { return a.nodes && b.nodes && *a.nodes < *b.nodes; }
@@ -393,7 +407,7 @@ std::vector<Finding> losses(const ScalingTable& table, const ScalingAnswer& answ
     Finding& f = loses ? negative : flat;
     if (f.code.empty()) {
       f = finding(table, loses ? "scaling-negative" : "scaling-flat", Severity::warning, b);
-      f.summary = ratio_text(answer, a, b);
+      f.summary = from_to(answer, a, b) + ", " + ratio_text(answer, a, b);
     }
     f.explanation +=
         fmt::format("{}: {}. {}.\n", from_to(answer, a, b), change(answer, a, b), ratio_text(answer, a, b)) +
@@ -419,19 +433,6 @@ std::vector<Finding> losses(const ScalingTable& table, const ScalingAnswer& answ
   return findings;
 }
 
-// Whatever the algorithm, a node sends at least the gradients' bytes once where several nodes reduce them.
-std::string too_fast(const ScalingRun& run) {
-  if (!positive(run.link_bytes) || !positive(run.gradient_bytes) || run.nodes.value_or(1) < 2) return "";
-  std::optional<double> step = run.step_seconds;
-  if (!step && run.work_seconds && positive(run.steps)) step = *run.work_seconds / *run.steps;
-  const double least = *run.gradient_bytes / *run.link_bytes;
-  if (!step || *step * kTolerance >= least) return "";
-  return fmt::format(
-      "a step of {:.3g} s, in which {} MB of gradients cannot pass a link of {} GB/s ({:.3g} s at least), "
-      "unless a node has several links, gradients are compressed, or not every step reduces them",
-      *step, figure(*run.gradient_bytes / 1e6), figure(*run.link_bytes / 1e9), least);
-}
-
 }  // namespace
 
 std::string figure(double value) {
@@ -443,11 +444,14 @@ std::string figure(double value) {
 
 std::optional<Finding> find_impossible_rows(const ScalingTable& table) {
   Finding f;
+  bool any_failed = false;
   for (std::size_t i = 0; i < table.runs.size(); ++i) {
     const ScalingRun& run = table.runs[i];
+    const bool failed = !rate_of(table, run);
     const std::string why =
-        rate_of(table, run) ? too_fast(run) : "a rate or time of zero or below: no result, and not a number to use";
+        failed ? "a rate or time of zero or below: no result, and not a number to use" : too_fast(run);
     if (why.empty()) continue;
+    any_failed = any_failed || failed;
     const std::string text = fmt::format("row {}: {}", i + 1, why);
     f.subjects.push_back(fmt::format("row {}", i + 1));
     if (f.evidence.size() < 8) f.evidence.push_back({table.path, run.line, text});
@@ -457,12 +461,32 @@ std::optional<Finding> find_impossible_rows(const ScalingTable& table) {
   f.code = "sim-implausible";
   f.severity = Severity::error;
   f.confidence = Confidence::high;
-  f.summary = fmt::format("{} of {} rows cannot be: {}", f.subjects.size(), table.runs.size(), f.evidence.front().text);
-  f.advice =
-      "See what wrote these rows, and in what units; -1 and 0 mostly stand for a run that failed, and are left out "
-      "here.";
+  f.summary = fmt::format("{} of {} rows cannot be, and {} left out: {}", f.subjects.size(), table.runs.size(),
+                          f.subjects.size() == 1 ? "is" : "are", fmt::join(f.subjects, ", "));
+  f.advice = any_failed
+                 ? "See what wrote these rows, and in what units; -1 and 0 mostly stand for a run that failed."
+                 : "See what wrote these rows, and in what units: bits or bytes, of one link or of all of a node.";
   return f;
 }
+
+namespace {
+
+// Of how a job scales one size says nothing; of collectives those that nothing could be held against.
+std::string why_undecided(const ScalingAnswer& answer) {
+  if (!answer.collectives.empty()) {
+    const bool judged = std::any_of(answer.collectives.begin(), answer.collectives.end(),
+                                    [](const CollectivePoint& p) { return p.bus_bytes && p.row.link_bytes; });
+    return judged ? "" : "no row has an operation whose bus bandwidth is known and a figure of its link";
+  }
+  std::set<std::uint64_t> sizes;
+  for (const ScalingPoint& point : answer.points) sizes.insert(point.gpus);
+  if (sizes.size() > 1) return "";
+  return sizes.empty() ? "no row can be used"
+                       : fmt::format("rows of one size alone ({}) can be used: how a job scales takes two",
+                                     sized(answer, *sizes.begin()));
+}
+
+}  // namespace
 
 ScalingAnswer judge_scaling(const ScalingTable& given) {
   ScalingTable table = given;
@@ -477,6 +501,7 @@ ScalingAnswer judge_scaling(const ScalingTable& given) {
       std::any_of(table.runs.begin(), table.runs.end(), [](const ScalingRun& run) { return run.rate.has_value(); });
   if (rates) answer.unit = table.rate_unit;
   add_cost(table, answer);
+  answer.undecided = why_undecided(answer);
   if (answer.points.empty()) return answer;
   if (answer.points.size() > 1) {
     for (Finding& f : losses(table, answer)) answer.findings.push_back(std::move(f));

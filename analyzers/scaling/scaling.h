@@ -37,12 +37,13 @@ struct CollectivePoint {
 };
 
 struct ScalingAnswer {
-  std::vector<ScalingPoint> points;  // by size
+  std::vector<ScalingPoint> points;  // by size, of the rows that can be
   std::vector<CollectivePoint> collectives;
   std::string unit;               // of rates: "samples"; empty: no rates to show
   std::string gpu_hours_of;       // "the work", "1 M samples"; empty: not known
   std::string size_word = "GPU";  // or "node"
   std::vector<Finding> findings;
+  std::string undecided;  // why nothing is said of what was asked, as half a sentence; empty: something is
 };
 
 ScalingAnswer judge_scaling(const ScalingTable& table);

@@ -53,6 +53,15 @@ void write_trace(const Trace& trace, const CommonOptions& options, Console& cons
     return;
   }
   write_file(options.output, write);
+  const std::size_t dot = options.output.rfind('.');
+  const bool other = dot != std::string::npos && options.output.find('/', dot) == std::string::npos &&
+                     !options.output.ends_with(".ops") && !options.output.ends_with(".txt") && !wants_timeline(options);
+  if (other && !options.quiet) {
+    console.err << fmt::format(
+        "ddx: '{}' holds the ops notation, which is what is written unless a name ends in .json or "
+        "--format perfetto is given\n",
+        printable_line(options.output));
+  }
 }
 
 // What was lost on the way in is missing in what comes out: say so where the result does not.

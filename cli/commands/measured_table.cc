@@ -29,6 +29,11 @@ Report report_of(const ScalingTable& table, const analyzers::ScalingAnswer& answ
                    [](const Finding& a, const Finding& b) { return a.severity > b.severity; });
   report.diagnostics = diagnostics.entries();
   report.verdict = verdict_of(report.findings);
+  if (!answer.undecided.empty() && report.verdict != Verdict::error) {
+    report.verdict = Verdict::inconclusive;
+    report.sufficient = false;
+    report.reason = answer.undecided;
+  }
   const std::size_t rows = table.runs.size() + table.collectives.size();
   report.rows_read = fmt::format("{} row{}", format_count(rows), rows == 1 ? "" : "s");
   return report;
@@ -52,7 +57,8 @@ Exit judge_measured_table(const std::string& path, const CommonOptions& common, 
   const analyzers::ScalingAnswer answer = analyzers::judge_scaling(table);
   const Report report = report_of(table, answer, diagnostics);
   write_output(rendered(report, answer, common, console), common, console);
-  return fails(report, threshold(common)) ? Exit::findings : Exit::fine;
+  if (fails(report, threshold(common))) return Exit::findings;
+  return report.verdict == Verdict::inconclusive ? Exit::insufficient : Exit::fine;
 }
 
 }  // namespace ddx::cli

@@ -187,7 +187,7 @@ void show_findings(Page& page, const Report& report, const RenderOptions& option
     if (!options.quiet) page.blank();
     if (options.quiet) {
       headline(page, finding);
-    } else if (options.verbose || finding.severity == worst) {
+    } else if (options.verbose || finding.severity == worst || !report.rows_read.empty()) {  // of a table there are few
       in_full(page, finding, blame, options.verbose);
     } else {
       in_short(page, finding);
@@ -197,8 +197,19 @@ void show_findings(Page& page, const Report& report, const RenderOptions& option
   if (shown < sets.size()) count_rest(page, findings, sets);
 }
 
+// The only reason for which nothing was judged: a file that cannot be read. Null: another one.
+const ReportInput* unread_reason(const Report& report) {
+  if (report.sufficient || report.inputs.size() != 1 || !report.inputs.front().unreadable) return nullptr;
+  const ReportInput& input = report.inputs.front();
+  return report.reason == input.path + ": " + input.note ? &input : nullptr;
+}
+
 void show_insufficient(Page& page, const Report& report) {
   if (report.sufficient) return;
+  if (const ReportInput* input = unread_reason(report)) {
+    return headline(page, "INCONCLUSIVE", Style::yellow,
+                    fmt::format("nothing was judged: {}: {}", input->path, input->note));
+  }
   headline(page, "INCONCLUSIVE", Style::yellow, "the evidence does not suffice to judge: " + report.reason);
 }
 
@@ -231,6 +242,7 @@ void list_files(Page& page, const std::vector<const ReportInput*>& files, std::a
 void show_files(Page& page, const Report& report, bool all) {
   std::vector<const ReportInput*> unreadable, unknown, partial, launch, empty_dumps, empty;
   for (const ReportInput& input : report.inputs) {
+    if (&input == unread_reason(report)) continue;  // the headline has it
     if (input.unreadable) {
       unreadable.push_back(&input);
     } else if (is_empty_file(input)) {

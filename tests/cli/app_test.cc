@@ -205,8 +205,7 @@ TEST_F(App, WhatProvesNothingIsInconclusive) {
     EXPECT_EQ(answer.status, 3) << file << '\n' << answer.out;
     const json report = json::parse(answer.out);
     EXPECT_EQ(report["verdict"], "inconclusive") << file;
-    EXPECT_THAT(ddx({"analyze", file}).out, StartsWith("INCONCLUSIVE  the evidence does not suffice to judge: "))
-        << file;
+    EXPECT_THAT(ddx({"analyze", file}).out, StartsWith("INCONCLUSIVE  ")) << file;
   }
   EXPECT_THAT(ddx({"analyze", path("deep.ops"), "--quiet"}).out, HasSubstr("more than 50,000,000 operations"));
   EXPECT_THAT(ddx({"analyze", path("job.sh")}).out, ::testing::Not(HasSubstr("ddx check")))

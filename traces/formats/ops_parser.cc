@@ -547,10 +547,16 @@ void Parser::finish(OpDraft& draft) {
   if (grouped && !draft.has_group && !draft.no_group) {
     op.group = trace_.strings.intern(kind == OpKind::new_group ? kCreationGroup : kWorldGroup);
   }
-  if (op.group != StringId()) op.comm = resolve(op.group, op.comm_line);
   if (is_p2p(kind) && op.peer_form == PeerForm::none && !draft.no_group) {
-    fail(kind == OpKind::send ? "expected 'to RANK'" : "expected 'from RANK'");
+    // Before its group is looked for: a peer without its word reads as one.
+    const std::string_view word = kind == OpKind::send ? "to" : "from";
+    const std::string_view group = draft.has_group ? trace_.text(op.group) : std::string_view();
+    const bool rank = parse_unsigned(group).has_value();
+    fail(rank ? fmt::format("expected '{} RANK': '{} {}', if {} is meant for the peer", word, word, group.substr(0, 20),
+                            group.substr(0, 20))
+              : fmt::format("expected '{} RANK'", word));
   }
+  if (op.group != StringId()) op.comm = resolve(op.group, op.comm_line);
   if (draft.signature.async && !grouped && !takes_length(kind)) {
     fail("expected 'async' only with communication, compute and delay");
   }

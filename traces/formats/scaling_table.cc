@@ -350,6 +350,7 @@ class Reader {
   }
 
   void require(std::string_view header) const {
+    if (trimmed(header).empty()) throw Error(table_.path, {}, "the file is empty; expected a header of column names");
     const auto any = [&](std::initializer_list<Holds> kinds) {
       return std::any_of(kinds.begin(), kinds.end(), [&](Holds kind) { return columns_.find(kind).has_value(); });
     };
@@ -386,10 +387,22 @@ class Reader {
                                            ? "no size, or no value"
                                            : "expected a number, found \"" + printable(row.bad(), 64) + "\"");
     }
+    if (const std::string why = contradiction(gpus, run.nodes, each); !why.empty())
+      return count("measured.bad_row", why);
     run.gpus = *size;
     if (!run.nodes && each && *size % *each == 0) run.nodes = std::max<std::uint64_t>(1, *size / *each);
     finish(run, batch);
     table_.runs.push_back(run);
+  }
+
+  // What sizes of a row say against each other. Nodes need not be full.
+  static std::string contradiction(std::optional<std::uint64_t> gpus, std::optional<std::uint64_t> nodes,
+                                   std::optional<std::uint64_t> each) {
+    if (gpus && nodes && *gpus < *nodes) return fmt::format("{} GPUs cannot be on {} nodes", *gpus, *nodes);
+    if (gpus && nodes && each && (*gpus > *nodes * *each || *gpus <= (*nodes - 1) * *each)) {
+      return fmt::format("{} GPUs are not those of {} nodes with {} each", *gpus, *nodes, *each);
+    }
+    return {};
   }
 
   // Turns what is given a GPU or a step into rates of the job.

@@ -85,7 +85,7 @@ TEST(Scaling, two_nodes_slower_than_one) {
   const Finding* f = find(answer, "scaling-negative");
   ASSERT_NE(f, nullptr);
   EXPECT_EQ(f->severity, Severity::warning);
-  EXPECT_EQ(f->summary, "2x the GPUs take 2.92x the time: efficiency 0.17");
+  EXPECT_EQ(f->summary, "From 8 to 16 GPUs (1 to 2 nodes), 2x the GPUs take 2.92x the time");
   // 2*15/16*440 MB = 825 MB; over 3.125 GB/s 0.264 s; 3,000 times 13.2 min; and 36/2 min.
   EXPECT_THAT(f->explanation, HasSubstr("825 MB a step"));
   EXPECT_THAT(f->explanation, HasSubstr("3,000 steps: 13.2 min of pure transfer at full rate, to the ideal 18 min"));
