@@ -55,6 +55,12 @@ class OrphanJudge {
   RankId rank(const Orphan& call) const { return member(call).rank; }
   RankId partner(const Orphan& call) const { return job_.groups[call.group].members[call.partner].rank; }
   std::string text(const Orphan& call) const { return describe_call(job_, member(call), call.row); }
+  // "group pg0, seq 3", in which a call is found again.
+  std::string place(const Orphan& call) const {
+    const auto seq = member(call).program->seq(call.row);
+    const std::string& label = job_.groups[call.group].label;
+    return seq ? fmt::format("group {}, seq {}", label, *seq) : "group " + label;
+  }
 
   // Where it is known what has started, what is only enqueued stands behind something else.
   bool stands(const Orphan& call) const {
@@ -114,13 +120,11 @@ class OrphanJudge {
     f.confidence = Confidence::medium;
     f.ranks = RankSet{rank(call)};
     f.victims = waiting_on(stands(meant) ? RankSet{rank(call), rank(meant)} : f.ranks, f.ranks);
-    f.summary =
-        call.sends
-            ? fmt::format("rank {} sends to rank {} what rank {} waits to receive from it: {} (group {})",
-                          rank(call).value, partner(call).value, rank(meant).value, text(call),
-                          job_.groups[call.group].label)
-            : fmt::format("rank {} waits for rank {} to send what rank {} sends it: {} (group {})", rank(call).value,
-                          partner(call).value, rank(meant).value, text(call), job_.groups[call.group].label);
+    f.summary = call.sends
+                    ? fmt::format("rank {} sends to rank {} what rank {} waits to receive from it: {} ({})",
+                                  rank(call).value, partner(call).value, rank(meant).value, text(call), place(call))
+                    : fmt::format("rank {} waits for rank {} to send what rank {} sends it: {} ({})", rank(call).value,
+                                  partner(call).value, rank(meant).value, text(call), place(call));
     f.explanation = fmt::format(
         "The whole programs are known: rank {} never posts a {} that would meet it, and nobody meets {} of rank {}. "
         "One "
@@ -138,10 +142,8 @@ class OrphanJudge {
     f.confidence = Confidence::high;
     f.ranks = RankSet{rank(call), rank(other)};
     f.victims = victims_of(graph_, f.ranks);
-    f.summary =
-        fmt::format("ranks {} and {} post the two halves of a message in two groups: {} (group {}), {} (group {})",
-                    rank(call).value, rank(other).value, text(call), job_.groups[call.group].label, text(other),
-                    job_.groups[other.group].label);
+    f.summary = fmt::format("ranks {} and {} post the two halves of a message in two groups: {} ({}), {} ({})",
+                            rank(call).value, rank(other).value, text(call), place(call), text(other), place(other));
     f.explanation = "A send meets a receive of its own communicator only; neither of these has a partner there.\n";
     f.evidence = {line(call), line(other)};
     f.advice = "Pass the same group to both calls.";
@@ -154,9 +156,8 @@ class OrphanJudge {
     f.ranks = RankSet{rank(call), partner(call)};
     f.victims = victims_of(graph_, f.ranks);
     const char* wanted = call.sends ? "receive" : "send";
-    f.summary = fmt::format("rank {} never posts the {} that meets {} (group {}): rank {} {} in it",
-                            partner(call).value, wanted, text(call), job_.groups[call.group].label, rank(call).value,
-                            stands(call) ? "waits" : "would wait");
+    f.summary = fmt::format("rank {} never posts the {} that meets {} ({}): rank {} {} in it", partner(call).value,
+                            wanted, text(call), place(call), rank(call).value, stands(call) ? "waits" : "would wait");
     const bool idle = graph_.waits_in[graph_.index_of(partner(call))].empty();
     f.explanation = fmt::format("The whole program of rank {} is known{}, and it has no {} left for that call.\n",
                                 partner(call).value, idle ? " and over" : "", wanted);
