@@ -56,10 +56,9 @@ std::vector<CLI::Option*> add_network_options(CLI::App& app, NetworkOptions& opt
   CLI::Option* flat =
       app.add_option("--flat", options.flat, "Time it on a flat network: a port of 50GB/s,1us for every rank")
           ->option_text("RATE,LATENCY");
-  CLI::Option* algorithm = app.add_option("--algorithm", options.algorithm,
-                                          "Take this algorithm for the collectives that it can carry out (not on "
-                                          "clusters with NCCL, which chooses by itself)")
-                               ->option_text("NAME");
+  CLI::Option* algorithm =
+      app.add_option("--algorithm", options.algorithm, "Take this algorithm for the collectives that it can carry out")
+          ->option_text("NAME");
   return {cluster, flat, algorithm};
 }
 

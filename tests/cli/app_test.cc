@@ -212,6 +212,47 @@ TEST_F(App, WhatProvesNothingIsInconclusive) {
       << "there is no such command";
 }
 
+// A mistake in a file is told once, and as what it is.
+TEST_F(App, AMistakeInAFileIsToldOnce) {
+  for (const char* line : {"0 send f32 10 2", "0 recv f32 10 2", "0 sned f32 10 to 2", "0 all_reduce f3"}) {
+    const Answer answer = ddx({"analyze", write("job.ops", std::string("world 3\n") + line + "\n")});
+    EXPECT_EQ(answer.status, 3);
+    EXPECT_THAT(answer.out, StartsWith("INCONCLUSIVE  nothing was judged: "));
+    EXPECT_EQ(answer.out.find("line 2"), answer.out.rfind("line 2")) << answer.out;
+  }
+  EXPECT_THAT(on_one_line(ddx({"analyze", write("a.ops", "world 3\n0 send f32 10 2\n")}).out),
+              HasSubstr("expected 'to RANK': 'to 2', if 2 is meant"));
+}
+
+// Of a table with one usable size, nothing is clean.
+TEST_F(App, ATableOfOneSizeIsInconclusive) {
+  for (const char* rows : {"8,100\n16,abc\n", "8,100\n", "8,100\n8,101\n"}) {
+    const std::string table = write("t.csv", std::string("gpus,step_ms\n") + rows);
+    const Answer answer = ddx({"predict", "--measured", table, "--format", "json"});
+    EXPECT_EQ(answer.status, 3) << rows;
+    EXPECT_EQ(json::parse(answer.out)["verdict"], "inconclusive") << rows;
+    EXPECT_THAT(ddx({"predict", "--measured", table, "--quiet"}).out, StartsWith("INCONCLUSIVE")) << rows;
+  }
+  EXPECT_EQ(ddx({"predict", "--measured", write("t.csv", "gpus,step_ms\n8,100\n16,abc\n32,120\n")}).status, 0);
+}
+
+// A warning does not hide why the rest is said.
+TEST_F(App, ATableTellsAllItsReasons) {
+  const Answer answer = ddx({"predict", "--measured", write("t.csv", "gpus,images_per_s\n8,1000\n16,900\n")});
+  std::size_t found = 0, reasons = 0;
+  for (std::size_t at = 0; (at = answer.out.find("\n  what ", at)) != std::string::npos; ++at) ++found;
+  for (std::size_t at = 0; (at = answer.out.find("\n  why ", at)) != std::string::npos; ++at) ++reasons;
+  EXPECT_EQ(found, 3U);
+  EXPECT_EQ(reasons, found) << answer.out;
+}
+
+TEST_F(App, ConvertTellsWhatItWritesUnderAnotherName) {
+  const std::string good = write("good.ops", kAgreed);
+  EXPECT_THAT(ddx({"convert", good, "-o", path("out.foo")}).err, HasSubstr("holds the ops notation"));
+  for (const char* name : {"out.ops", "out.txt", "out"}) EXPECT_EQ(ddx({"convert", good, "-o", path(name)}).err, "");
+  EXPECT_EQ(ddx({"convert", good, "-o", path("out.foo"), "--quiet"}).err, "");
+}
+
 TEST_F(App, OutputGoesToTheFile) {
   const std::string good = write("good.ops", kAgreed);
   const Answer answer = ddx({"analyze", good, "--format", "json", "--output", path("report.json")});

@@ -123,6 +123,7 @@ TEST(Closest, ProposesWhatWasMeant) {
   EXPECT_THAT(closest("mismatch-sizes", {"mismatch-size", "mismatch-type", "p2p-size"}),
               ElementsAre("mismatch-size", "mismatch-type"));
   EXPECT_THAT(closest("size", {"mismatch-size", "p2p-cycle"}), ElementsAre("mismatch-size")) << "a part of a code";
+  EXPECT_THAT(closest("p2p", page_codes()), testing::Contains("p2p-unmatched")) << "all that hold it";
   EXPECT_THAT(closest("zzzzzz", {"analyze", "info"}), IsEmpty());
   EXPECT_THAT(closest("", {"a"}), IsEmpty());
   EXPECT_THAT(closest(std::string(100'000, 'a'), {"a"}), IsEmpty());

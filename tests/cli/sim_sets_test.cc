@@ -67,6 +67,36 @@ std::string one_reduction() {
   return kHead + collective(0, 0, 1024);
 }
 
+// Each file is named once, however many there are.
+TEST_F(SimSets, ManyFilesOfOneRank) {
+  const FileSet three{
+      "profiles", {{"a.json", profile(0, 1)}, {"b.json", profile(0, 1)}, {"c.json", profile(0, 1)}}, 1, {}};
+  const Answer answer = run(three);
+  EXPECT_EQ(answer.status, 1);
+  const std::string told = on_one_line(answer.out.substr(0, answer.out.find("  what")));
+  EXPECT_THAT(told, HasSubstr("rank 0 is claimed by several records: "));
+  for (const char* file : {"/a.json", "/b.json", "/c.json"}) {
+    EXPECT_EQ(told.find(file), told.rfind(file)) << told;
+    EXPECT_NE(told.find(file), std::string::npos) << told;
+  }
+}
+
+// analyze runs nothing, and does not pass over it either.
+TEST_F(SimSets, AnalyzeTellsOfTwoRecordsToo) {
+  const char* kOps = "world 2\nabsent 1\n0 all_reduce f32 8\n";
+  const std::vector<std::pair<std::string, std::string>> sets[] = {
+      {{"a.ops", kOps}, {"b.ops", kOps}},
+      {{"a.json", profile(0, 2)}, {"b.json", profile(0, 2)}, {"c.json", profile(1, 2)}},
+      {{"a/job.0.et", one_reduction()}, {"b/job.0.et", one_reduction()}, {"a/job.1.et", one_reduction()}}};
+  for (const auto& files : sets) {
+    const ddx::testing::ScratchFolder folder;
+    for (const auto& [name, text] : files) folder.write(name, text);
+    const Answer answer = ddx({"analyze", folder.path()});
+    EXPECT_EQ(answer.status, 3) << answer.out;
+    EXPECT_THAT(on_one_line(answer.out), HasSubstr("rank 0 has two records")) << files.front().first;
+  }
+}
+
 // A set of files that cannot be one job is told before anything is run, whatever the format.
 TEST_F(SimSets, TwoFilesOfOneRank) {
   const char* kOps = "world 2\nabsent 1\n0 all_reduce f32 8\n";

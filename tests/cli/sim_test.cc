@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <sstream>
 
 #include "tests/cli/run_ddx.h"
@@ -291,6 +292,28 @@ TEST_F(Sim, SaysWhatCollectivesTake) {
   EXPECT_THAT(told.out, HasSubstr("all_reduce on 8 ranks, 1,073,741,824 bytes: NVLS/Simple\n"));
   EXPECT_THAT(told.out, HasSubstr("all_reduce on 8 ranks, 8 bytes: "));
   EXPECT_THAT(sim(large, {"--cluster", "dgx-h100"}).out, ::testing::Not(HasSubstr("Collectives take")));
+}
+
+// One computation of 2 ms, and beside it the 8 us of the ring.
+TEST_F(Sim, WhatIsBesideAComputationIsTold) {
+  const std::string ops = "world 2\nall all_reduce i8 6000 async=x stream=1\nall compute 2ms stream=2\nall wait x\n";
+  const json timed = report(ops, {"--flat", "1GB/s,1us", "--algorithm", "ring"});
+  EXPECT_EQ(timed["predicted_ns"], 2'000'000);
+  EXPECT_EQ(timed["rank_totals"][0]["overlapped_ns"], 8'000) << timed["rank_totals"];
+  EXPECT_EQ(timed["rank_totals"][0]["communication_ns"], 0);
+  EXPECT_THAT(sim(ops, {"--flat", "1GB/s,1us", "--algorithm", "ring"}).out, HasSubstr("100.0 %      0.4 %"));
+}
+
+// Lines that read alike are one line.
+TEST_F(Sim, RanksThatReadAlikeAreToldTogether) {
+  const Answer answer =
+      sim("world 5\nall broadcast f32 25000000 root=2\n", {"--flat", "1GB/s,1us", "--detail", "steps"});
+  std::set<std::string> lines;
+  std::istringstream in(answer.out.substr(answer.out.find("computing")));
+  for (std::string line; std::getline(in, line) && !line.empty();) {
+    EXPECT_TRUE(lines.insert(line.substr(0, line.rfind("  "))).second) << line;
+  }
+  EXPECT_GE(lines.size(), 2U);
 }
 
 TEST_F(Sim, WhoIsSlowMakesOthersWait) {

@@ -254,7 +254,7 @@ TEST(TimeShares, the_bubble_of_1f1b_is_p_minus_1_over_m_plus_p_minus_1) {
 
 // One definition: the replay's sweep, and the breakdown of the trace that it predicts.
 TEST(TimeShares, are_what_the_breakdown_says_of_the_predicted_trace) {
-  int bubbles = 0, waits = 0;
+  int bubbles = 0, waits = 0, overlaps = 0;
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     ddx::testing::ProgramOptions program;
     program.seed = seed;
@@ -281,6 +281,8 @@ TEST(TimeShares, are_what_the_breakdown_says_of_the_predicted_trace) {
             << what << ", seed " << seed << ", rank " << time.record;
       };
       near(parts.compute + parts.overlapped, share.compute, "compute");
+      near(parts.overlapped, share.overlapped, "overlapped");
+      overlaps += share.overlapped > from_nanos(1'000) ? 1 : 0;
       near(parts.exposed, share.communication, "communication");
       near(parts.bubble, share.bubble, "bubble");
       near(parts.idle, share.idle, "idle");
@@ -294,6 +296,7 @@ TEST(TimeShares, are_what_the_breakdown_says_of_the_predicted_trace) {
   }
   EXPECT_GT(bubbles, 20);
   EXPECT_GT(waits, 20);
+  EXPECT_GT(overlaps, 20);
 }
 
 }  // namespace

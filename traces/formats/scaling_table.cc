@@ -350,7 +350,8 @@ class Reader {
   }
 
   void require(std::string_view header) const {
-    if (trimmed(header).empty()) throw Error(table_.path, {}, "the file is empty; expected a header of column names");
+    if (trimmed(header).empty() || trimmed(header).starts_with("#"))
+      throw Error(table_.path, {}, "the file is empty; expected a header of column names");
     const auto any = [&](std::initializer_list<Holds> kinds) {
       return std::any_of(kinds.begin(), kinds.end(), [&](Holds kind) { return columns_.find(kind).has_value(); });
     };

@@ -292,8 +292,59 @@ TEST(Scaling, sizes_may_be_nodes_alone) {
   EXPECT_EQ(answer.points[2].gpu_hours, std::nullopt);
 }
 
-TEST(Scaling, one_row_says_little) {
+TEST(Scaling, one_size_says_nothing_of_scaling) {
   EXPECT_EQ(codes(judged("gpus,samples_per_s\n8,100\n")), std::vector<std::string>{"scaling-info"});
+  for (const char* text : {"gpus,samples_per_s\n8,100\n", "gpus,samples_per_s\n8,100\n8,104\n",
+                           "gpus,samples_per_s\n8,100\n16,abc\n", "gpus,samples_per_s\n8,100\n16,0\n"}) {
+    EXPECT_THAT(judged(text).undecided, HasSubstr("one size alone (8 GPUs)")) << text;
+  }
+  EXPECT_EQ(judged("gpus,samples_per_s\n8,100\n16,190\n").undecided, "");
+  EXPECT_THAT(judged("op,ranks,bytes,time_us\nall_reduce,8,1000,10\nfoo,8,1000,4\n").undecided,
+              HasSubstr("figure of its link"));
+  EXPECT_EQ(judged("op,ranks,bytes,time_us,link_gbyte_s\nall_reduce,8,1000,10,450\n").undecided, "");
+}
+
+// What cannot be is in no table, no efficiency and no advice.
+TEST(Scaling, rows_that_cannot_be_are_used_for_nothing) {
+  const ScalingAnswer fast = judged(
+      "nodes,gpus_per_node,step_ms,gradient_bytes,link_gbit,global_batch\n1,8,10,4000000000,100,8\n"
+      "2,8,12,4000000000,100,16\n4,8,900,4000000000,100,32\n");
+  ASSERT_EQ(fast.points.size(), 2U);
+  EXPECT_EQ(fast.points[1].gpus, 32U);
+  EXPECT_THAT(find(fast, "sim-implausible")->summary, HasSubstr("is left out: row 2"));
+  EXPECT_THAT(find(fast, "sim-implausible")->advice, Not(HasSubstr("-1 and 0"))) << "it did not fail";
+  EXPECT_THAT(find(judged("gpus,samples_per_s\n8,100\n16,-1\n32,350\n"), "sim-implausible")->advice,
+              HasSubstr("-1 and 0"));
+}
+
+// Against the neighbour and against the smallest are two things, and one word is for one of them.
+TEST(Scaling, efficiency_is_against_the_smallest) {
+  const ScalingAnswer answer = judged("gpus,images_per_s\n8,96\n64,704\n128,640\n256,665\n");
+  EXPECT_EQ(find(answer, "scaling-negative")->summary, "From 64 to 128 GPUs, 2x the GPUs do 0.91x the work");
+  EXPECT_EQ(find(answer, "scaling-flat")->summary, "From 128 to 256 GPUs, 2x the GPUs do 1.04x the work");
+  for (const char* code : {"scaling-negative", "scaling-flat"}) {
+    EXPECT_THAT(find(answer, code)->explanation, Not(HasSubstr("efficiency")));
+  }
+}
+
+// 2*7/8 of 10^9 bytes in 1.5 ms: 1,167 GB/s, in the table and in words.
+TEST(Scaling, sums_are_in_the_units_of_the_table) {
+  const ScalingAnswer answer =
+      judged("op,ranks,bytes,time_us,link_gbyte_s\nall_reduce,8,1000000000,1500,450\nfoo,8,1000,4,450\n");
+  const Finding& f = *find(answer, "sim-implausible");
+  EXPECT_EQ(f.summary, "1 of 2 rows cannot be: row 1");
+  EXPECT_THAT(f.explanation, HasSubstr("2*(7/8) * 1,000,000,000 bytes / 1.5 ms = 1,167 GB/s over a link of 450 GB/s"));
+  for (const EvidenceLine& seen : f.evidence) EXPECT_THAT(seen.text, Not(HasSubstr("GB/s"))) << "said once";
+  EXPECT_THAT(find(answer, "scaling-info")->summary, HasSubstr("not known: foo"));
+}
+
+TEST(ScalingTable, sizes_that_contradict_each_other_are_no_row) {
+  const auto rows = [](const std::string& text) { return table_of(text).runs.size(); };
+  const std::string head = "gpus,nodes,gpus_per_node,step_ms\n16,2,8,1\n";
+  EXPECT_EQ(rows(head + "8,2,8,1\n"), 1U);
+  EXPECT_EQ(rows(head + "17,2,8,1\n"), 1U);
+  EXPECT_EQ(rows(head + "12,2,8,1\n"), 2U) << "a node need not be full";
+  EXPECT_EQ(rows("gpus,nodes,step_ms\n16,2,1\n2,4,1\n"), 1U);
 }
 
 TEST(ScalingTable, rows_that_cannot_be_read_are_counted) {
@@ -312,7 +363,8 @@ TEST(ScalingTable, what_is_no_table_says_what_is_missing) {
   EXPECT_THAT(error("samples_per_s\n100\n"), HasSubstr("expected a column of sizes"));
   EXPECT_THAT(error("gpus,colour\n8,red\n"), HasSubstr("expected a column of values"));
   EXPECT_THAT(error("gpus,samples_per_s\n"), HasSubstr("no row"));
-  EXPECT_THAT(error(""), HasSubstr("runs.csv"));
+  for (const char* nothing : {"", "\n\n", "# nothing\n"})
+    EXPECT_THAT(error(nothing), HasSubstr("runs.csv: the file is empty"));
 }
 
 TEST(Scaling, figures_are_short) {

@@ -93,7 +93,22 @@ TEST(ClusterFile, ErrorsNameTheKey) {
   EXPECT_THAT(error_of(R"({"preset": "dgx-h100", "network": {"fabric": "token ring"}})"),
               AllOf(HasSubstr("'network.fabric'"), HasSubstr("infiniband")));
   EXPECT_THAT(error_of(R"({"gpu": "H101"})"), AllOf(HasSubstr("'gpu'"), HasSubstr("H100")));
-  EXPECT_THAT(error_of(R"({"gpu": {"name": "X"}})"), HasSubstr("'gpu.arch'"));
+  EXPECT_THAT(error_of(R"({"gpu": {"name": "X"}})"), HasSubstr("'gpu.arch': missing"));
+}
+
+TEST(ClusterFile, AKeyStandsOnce) {
+  EXPECT_THAT(error_of(R"({"preset": "dgx-h100", "nodes": 4, "nodes": 5})"), HasSubstr("'nodes' stands twice"));
+  EXPECT_THAT(error_of(R"({"preset": "dgx-h100", "local": {}, "nodes": 4, "local": {}})"), HasSubstr("'local' stands"));
+  EXPECT_THAT(error_of(R"({"preset": "dgx-h100", "network": {"rate": "1GB/s", "rails": true, "rate": "1GB/s"}})"),
+              HasSubstr("'rate' stands twice"));
+  // In two objects it is two keys.
+  EXPECT_EQ(error_of(R"({"preset": "dgx-h100", "local": {"rate": "400GB/s"}, "network": {"rate": "40GB/s"}})"), "");
+}
+
+TEST(ClusterFile, WithoutANameItIsItsFile) {
+  EXPECT_EQ(parse_cluster(R"({"gpu": "H100", "ranks_per_node": 8})", "c.json").name, "c.json");
+  EXPECT_EQ(parse_cluster(R"({"preset": "tcp"})", "c.json").name, "tcp");
+  EXPECT_THAT(error_of(R"({"preset": "tcp", "name": ""})"), HasSubstr("'name'"));
 }
 
 TEST(ClusterFile, WhatIsMissingIsNamed) {
