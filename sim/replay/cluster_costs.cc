@@ -147,6 +147,7 @@ class ClusterCosts final : public CostModel {
   double whole_share(const std::vector<RankId>& members, const Placement& placement, const Work& work,
                      const Price& price) const;
   void add_local(const std::vector<RankId>& members, std::uint64_t part, std::vector<ResourceUse>& uses) const;
+  void load_by_place(const std::vector<RankId>& members, OpKind kind, Cost& cost) const;
   double leaf_rate() const;
   double nic_rate() const {
     return static_cast<double>(cluster_.network.bytes_per_second) *
@@ -341,6 +342,19 @@ void ClusterCosts::load_root(const std::vector<RankId>& members, OpKind kind, Co
   cost.uses = std::move(of_others);
 }
 
+// Of a chain from (or to) a root, where every member is behind ports of its own: the root only sends, and the last one
+// only receives; of a reduce the other way round.
+void ClusterCosts::load_by_place(const std::vector<RankId>& members, OpKind kind, Cost& cost) const {
+  const bool chain = (kind == OpKind::broadcast || kind == OpKind::reduce) &&
+                     (cost.price.algorithm == "Ring" || cost.price.algorithm == "ring");
+  const bool apart = !between(members) || most_of(members, [this](RankId rank) { return domain_of(rank); }) == 1;
+  if (!chain || !apart || meshed() || (between(members) && cluster_.library != Library::nccl)) return;
+  std::vector<ResourceUse> outs, ins;
+  for (const ResourceUse& use : cost.uses) (use.kind % 2 == 0 ? outs : ins).push_back(use);
+  cost.root_uses = kind == OpKind::broadcast ? outs : ins;
+  cost.last_uses = kind == OpKind::broadcast ? ins : outs;
+}
+
 std::optional<Cost> ClusterCosts::cost_of(const Communicator& communicator, const Work& work) const {
   if (!fits(communicator.members)) return std::nullopt;
   const Work priced = priced_as(work);
@@ -351,6 +365,7 @@ std::optional<Cost> ClusterCosts::cost_of(const Communicator& communicator, cons
   note_choice(priced, placement.ranks, *price);
   Cost cost{*price, uses_of(communicator.members, placement, priced, *price), {}, {}};
   load_root(communicator.members, priced.kind, cost);
+  load_by_place(communicator.members, priced.kind, cost);
   return cost;
 }
 

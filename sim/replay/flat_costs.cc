@@ -62,9 +62,9 @@ class FlatCosts final : public CostModel {
   }
 
  private:
-  // The root's port is busy in one direction all the time; the others take (or give) their part once, and pass on what
-  // the root does not send to all itself: the mean of them, for which place in a chain or tree a rank has is not looked
-  // at.
+  // Of a chain, everybody takes it once and passes it on once, but for the root and the last one. Else the root's port
+  // is busy in one direction all the time; the others take (or give) their part once, and pass on what the root does
+  // not send to all itself: the mean of them, for which place in a tree a rank has is not looked at.
   Cost rooted(const Work& work, std::uint32_t ranks, const Price& price) const {
     const bool from_root = work.kind == OpKind::broadcast || work.kind == OpKind::scatter;
     const bool whole = work.kind == OpKind::broadcast || work.kind == OpKind::reduce;
@@ -74,6 +74,10 @@ class FlatCosts final : public CostModel {
     const double by_root = static_cast<double>(price.transfer) / static_cast<double>(kPicosPerSecond) * rate;
     const double passed_on = std::max(0., part - by_root / others);
     const std::uint16_t with = from_root ? kIn : kOut, against = from_root ? kOut : kIn;
+    if (price.algorithm == "ring") {
+      const ResourceUse takes = use_of(with, part, price.transfer, rate), gives{against, takes.part};
+      return Cost{price, {takes, gives}, {}, std::vector{gives}, std::vector{takes}};
+    }
     return Cost{price,
                 {use_of(with, part, price.transfer, rate), use_of(against, passed_on, price.transfer, rate)},
                 {},

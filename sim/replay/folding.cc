@@ -184,8 +184,11 @@ Mark Folder::first_mark(std::uint32_t i) const {
     const bool bound = root.peer_slot < record.peers.size() && root.comm_slot < record.comm_rank.size();
     const auto peer = bound ? static_cast<std::uint32_t>(record.peers[root.peer_slot]) : 0;
     mark.add(peer);
-    // Where links are shared, a root takes other parts of them than the others do.
-    if (options_.resource_kinds > 0) mark.add(bound && record.comm_rank[root.comm_slot] == peer ? 1 : 0);
+    // Where links are shared, a root takes other parts of them than the others do, and so does the end of its chain.
+    if (options_.resource_kinds == 0) continue;
+    const std::uint32_t own_place = bound ? record.comm_rank[root.comm_slot] : 0;
+    const std::uint32_t size = bound ? size_of_comm(record.comms[root.comm_slot].value) : 0;
+    mark.add(!bound ? 0 : own_place == peer ? 1 : own_place == (peer == 0 ? size : peer) - 1 ? 2 : 0);
   }
   for (const std::uint16_t slot : own.split_slots) {
     mark.add(slot < record.comm_rank.size() ? record.comm_rank[slot] : 0);

@@ -261,6 +261,7 @@ class ReplayEngine {
   bool advance_network();  // to its next event; false: nothing is under way
   void enter_network(std::uint32_t transit, Picos now);
   void arrive_from_network(const Transit& transit, Picos end);
+  const std::vector<ResourceUse>& uses_of(const Cost& cost, OpRef call, std::uint32_t members) const;
   void add_loads(std::uint32_t rank, const std::vector<ResourceUse>& uses);
   const std::vector<LinkUse>& links_of(const Transit& transit);
   void complete_instance(std::uint32_t comm, std::uint32_t seq, Picos end);

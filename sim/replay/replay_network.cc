@@ -79,6 +79,13 @@ void ReplayEngine::add_loads(std::uint32_t rank, const std::vector<ResourceUse>&
   }
 }
 
+const std::vector<ResourceUse>& ReplayEngine::uses_of(const Cost& cost, OpRef call, std::uint32_t members) const {
+  const auto root = static_cast<std::uint32_t>(root_of(call).value_or(0)), position = position_of(call);
+  if (cost.root_uses && position == root) return *cost.root_uses;
+  if (cost.last_uses && position == (root == 0 ? members : root) - 1) return *cost.last_uses;
+  return cost.uses;
+}
+
 // All calls of one communicator come from the same classes of ranks, so what they take only changes with their uses
 // and, where roots have their own, with the root.
 const std::vector<LinkUse>& ReplayEngine::links_of(const Transit& transit) {
@@ -96,8 +103,7 @@ const std::vector<LinkUse>& ReplayEngine::links_of(const Transit& transit) {
     comm.uses = cost.uses;
     comm.rooted = cost.root_uses.has_value();
     for (const OpRef call : comm.instances.at(transit.number - 1).arrived) {
-      const bool root = comm.rooted && root_of(call) == static_cast<std::int32_t>(position_of(call));
-      add_loads(call.rank, root ? *cost.root_uses : cost.uses);
+      add_loads(call.rank, uses_of(cost, call, comm.size));
     }
     add_up(loads_, comm.links);
   }

@@ -33,7 +33,9 @@ struct Cost {
   std::vector<ResourceUse> uses;           // of each member's resources; of a transfer: the sender's
   std::vector<ResourceUse> receiver_uses;  // of a transfer
   // Of a root's resources, where `uses` holds for the others only.
-  std::optional<std::vector<ResourceUse>> root_uses;
+  std::optional<std::vector<ResourceUse>> root_uses = std::nullopt;
+  // And of the member before the root, counted round: the end of a chain from the root, which passes nothing on.
+  std::optional<std::vector<ResourceUse>> last_uses = std::nullopt;
 };
 
 // The part of a link that `bytes` in `time` take.

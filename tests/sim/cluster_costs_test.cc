@@ -110,6 +110,22 @@ TEST(ClusterCosts, alone_a_call_takes_its_price) {
   }
 }
 
+// From rank 0 along a node to rank 3, which sends the same elsewhere meanwhile: nothing is shared, as rank 3 passes
+// nothing on. Rank 2 does.
+TEST(ClusterCosts, the_end_of_a_chain_passes_nothing_on) {
+  const auto beside = [](int sender) {
+    const auto text = fmt::format(
+        "world 8\npg a = 0,1,2,3\npg b = {0},5\n0-3 broadcast u8 4294967296 a root=0 async stream=1\n"
+        "{0},5 broadcast u8 4294967296 b root={0} async stream=2\n",
+        sender);
+    return time_on(R"({"preset": "dgx-a100"})", text);
+  };
+  const double alone =
+      time_on(R"({"preset": "dgx-a100"})", "world 8\npg a = 0,1,2,3\n0-3 broadcast u8 4294967296 a root=0\n");
+  EXPECT_DOUBLE_EQ(beside(3), alone);
+  EXPECT_GT(beside(2), 1.3 * alone);
+}
+
 // A leaf's uplinks are shared by whoever sends over them, however the groups lie.
 TEST(ClusterCosts, groups_across_leaves_share_the_uplinks) {
   const auto pairs = [](int count) {

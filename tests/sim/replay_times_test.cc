@@ -139,6 +139,36 @@ TEST(ReplayTimes, messages_to_one_rank_share_its_port) {
   EXPECT_EQ(beside.ends, (std::vector<Nanos>{3'000, 3'000, 3'000, 2'000, 2'000}));
 }
 
+// Chains of 64 chunks of 512 KiB, each of which takes t = 524.288 us. From rank 0 over rank 1 to rank 2: 65 t, in which
+// each port that it takes is busy for 64.
+TEST(ReplayTimes, chains_load_ports_by_place) {
+  constexpr Nanos kChunk = 524'288;
+  constexpr LinkSpec kIdeal{1'000'000'000, 0};
+  const std::string chain = "all broadcast u8 33554432 a root=0 async stream=1\n";
+  const auto ends = [&](const std::string& beside) {
+    const std::string text = "world 4\npg a = 0,1,2\npg b = 1,3\npg c = 2,3\n0-2" + chain.substr(3) + beside;
+    return timed(trace_of(text), "ring", kIdeal).ends;
+  };
+  EXPECT_EQ(ends("").at(2), 65 * kChunk);
+  // The last one sends nothing, so that what it sends elsewhere is not in the way.
+  EXPECT_EQ(ends("2,3 broadcast u8 33554432 c root=2 async stream=2\n"),
+            (std::vector<Nanos>{65 * kChunk, 65 * kChunk, 65 * kChunk, 64 * kChunk}));
+  // Rank 1 passes it on, at 64/65 of its port, beside the 64 t that it sends to rank 3: both go at 65/129 of their
+  // speed until these are over after 64 * 129/65 t, and the chain has one t left.
+  const auto shared = ends("1,3 broadcast u8 33554432 b root=1 async stream=2\n");
+  EXPECT_NEAR(static_cast<double>(shared.at(3)), 64 * 129. / 65 * kChunk, 2e3);
+  EXPECT_NEAR(static_cast<double>(shared.at(0)), (64 * 129. / 65 + 1) * kChunk, 2e3);
+  // A reduce goes the other way: rank 1 gets what comes from rank 2 beside what rank 3 sends it; rank 2 gets nothing.
+  const std::string back = "all reduce u8 33554432 a root=0 async stream=1\n";
+  const auto reduced = [&](const std::string& beside) {
+    const std::string text = "world 4\npg a = 0,1,2\npg b = 1,3\npg c = 2,3\n0-2" + back.substr(3) + beside;
+    return timed(trace_of(text), "ring", kIdeal).ends;
+  };
+  EXPECT_EQ(reduced("2,3 reduce u8 33554432 c root=2 async stream=2\n").at(3), 64 * kChunk);
+  EXPECT_NEAR(static_cast<double>(reduced("1,3 reduce u8 33554432 b root=1 async stream=2\n").at(3)),
+              64 * 129. / 65 * kChunk, 2e3);
+}
+
 TEST(ReplayTimes, everybody_sends_to_everybody) {
   const int ranks = 7;
   std::string text = fmt::format("world {}\nall group_begin\n", ranks);
