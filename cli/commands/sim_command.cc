@@ -41,7 +41,10 @@ void lay_and_inject(const SimOptions& options, Trace& trace, std::vector<std::st
     sim::state_world(trace);
   }
   for (const std::string& text : options.injections) {
-    told.push_back(sim::inject(trace, injection(text)) + " (--inject)");
+    const sim::Injection fault = injection(text);
+    const bool unseen = fault.fault == sim::InjectedFault::delay && !options.network.given();
+    told.push_back(sim::inject(trace, fault) +
+                   (unseen ? " (--inject), which shows in times alone: --flat or --cluster tell them" : " (--inject)"));
   }
 }
 

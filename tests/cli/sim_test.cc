@@ -512,6 +512,11 @@ TEST_F(Sim, WordsAgreeWithTheirNumbers) {
   EXPECT_THAT(sim(kTraining, {"--cluster", "dgx-h100", "--world-size", "64"}).err, HasSubstr("8 places (1 node of 8)"));
   EXPECT_THAT(sim(kTraining, {"--inject", "skip@1:7"}).err, HasSubstr("rank 1 has 3 operations"));
   EXPECT_THAT(sim("world 2\nall barrier\n", {"--inject", "skip@1:7"}).err, HasSubstr("rank 1 has 1 operation,"));
+  // What changes nothing but times says so where none are told.
+  const std::string in_times = "which shows in times alone: --flat or --cluster tell them";
+  EXPECT_THAT(on_one_line(sim(kTraining, {"--inject", "delay=2ms@1:1"}).out), HasSubstr(in_times));
+  EXPECT_EQ(on_one_line(sim(kTraining, {"--inject", "delay=2ms@1:1", "--flat", "1GB/s,1us"}).out).find(in_times),
+            std::string::npos);
   const std::string one = write("world 1\nall compute 1ms\n", "one.ops");
   EXPECT_THAT(ddx({"predict", one, "--scale", "1", "--flat", "1GB/s,1us"}).out, HasSubstr("1 rank takes 1 ms a step"));
 }

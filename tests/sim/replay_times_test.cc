@@ -283,7 +283,6 @@ TEST(ReplayTimes, nothing_ends_before_it_begins) {
 }
 
 TEST(ReplayTimes, do_not_depend_on_the_order_of_visits_or_on_folding) {
-  int shared = 0;
   for (std::uint64_t seed = 1; seed <= 150; ++seed) {
     ddx::testing::ProgramOptions program;
     program.seed = seed;
@@ -303,9 +302,8 @@ TEST(ReplayTimes, do_not_depend_on_the_order_of_visits_or_on_folding) {
       EXPECT_EQ(other.ends, in_order.ends) << "seed " << seed;
       EXPECT_EQ(ddx::testing::text_of(other.result.snapshot), ddx::testing::text_of(in_order.result.snapshot));
     }
-    shared += in_order.end > 0 ? 1 : 0;
+    EXPECT_GT(in_order.end, 0) << "seed " << seed << ": nothing of it was timed";
   }
-  EXPECT_EQ(shared, 150);
 }
 
 // How long such a call takes on `ranks` ranks that come at once and do nothing else.
