@@ -130,9 +130,8 @@ std::string why_nothing(const Evidence& evidence) {
   if (!packed.empty()) return first_of(packed);
   if (empty == evidence.inputs.size()) return empty == 1 ? "the file is empty" : "all files are empty";
   if (describes) return "it says how the job is launched, not what its ranks did: give their dumps and logs";
-  const bool stacks = std::any_of(evidence.events.begin(), evidence.events.end(), [](const LogEvent& event) {
-    return std::holds_alternative<HostStack>(event.fact);
-  });
+  const bool stacks = std::any_of(evidence.events.begin(), evidence.events.end(),
+                                  [](const LogEvent& event) { return std::holds_alternative<HostStack>(event.fact); });
   if (stacks) return "stacks show where ranks stood, and these do not tell who is behind: give the dumps of the ranks";
   if (!evidence.events.empty()) {
     return "it shows that the job ran, and would do so too if it hung later: give the dumps or stacks of its ranks";

@@ -69,7 +69,7 @@ std::uint64_t parse_rate(std::string_view text) {
   const double rate = value_of(text, kRates);
   if (rate < 1 || rate > kMaxRate) {
     throw RequestError(fmt::format("'{}' is no rate; expected a number with its unit, such as 50GB/s or 400Gb/s",
-                            printable_text(text, 60)));
+                                   printable_text(text, 60)));
   }
   return static_cast<std::uint64_t>(std::llround(rate));
 }
@@ -78,7 +78,7 @@ Picos parse_time(std::string_view text) {
   const double time = value_of(text, kTimes);
   if (time < 0 || time > kMaxTime) {
     throw RequestError(fmt::format("'{}' is no time; expected a number with its unit, such as 1us or 500ns",
-                            printable_text(text, 60)));
+                                   printable_text(text, 60)));
   }
   return std::llround(time);
 }
@@ -87,7 +87,7 @@ double parse_flops(std::string_view text) {
   const double flops = value_of(text, kFlops);
   if (flops <= 0 || flops > 1e24) {
     throw RequestError(fmt::format("'{}' is no rate of operations; expected a number with its unit, such as 989TFLOP/s",
-                            printable_text(text, 60)));
+                                   printable_text(text, 60)));
   }
   return flops;
 }

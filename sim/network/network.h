@@ -46,7 +46,7 @@ class Network {
   // That share one node's switch (an NVLink domain).
   std::uint32_t ranks_per_domain() const { return ranks_per_node_ * domain_nodes_; }
   bool flat() const { return flat_; }
-  std::uint32_t nics_per_node() const { return rails_; }  // that are told apart
+  std::uint32_t nics_per_node() const { return rails_; }                     // that are told apart
   std::span<const std::uint64_t> capacities() const { return capacities_; }  // bytes a second, by link
 
   Path path(std::uint32_t from, std::uint32_t to) const;  // of two different ranks

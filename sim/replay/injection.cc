@@ -96,7 +96,7 @@ std::size_t Editor::find_place() const {
   if (place.group.empty()) {
     if (place.index < items_.size()) return place.index;
     throw RequestError(fmt::format("rank {} has {}, numbered from 0: there is no operation {}", injection_.rank.value,
-                            counted(items_.size(), "operation", "operations"), place.index));
+                                   counted(items_.size(), "operation", "operations"), place.index));
   }
   const RankRecord& record = trace_.ranks[record_];
   for (std::size_t at = 0; at < items_.size(); ++at) {
@@ -129,7 +129,7 @@ std::string Editor::text_of(std::size_t at) const {
 
 void Editor::does_not_fit(std::size_t at, std::string_view wanted) const {
   throw RequestError(fmt::format("{} does not fit {} of rank {}: expected {}", name_of(injection_.fault), text_of(at),
-                          injection_.rank.value, wanted));
+                                 injection_.rank.value, wanted));
 }
 
 // With the waits for it.

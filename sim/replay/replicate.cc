@@ -56,8 +56,8 @@ class Replicator {
 void Replicator::check() {
   recorded_ = trace_.world_size.value_or(static_cast<std::uint32_t>(trace_.ranks.size()));
   if (world_ == 0 || recorded_ == 0 || world_ % recorded_ != 0) {
-    throw RequestError(fmt::format("{} ranks cannot be made of replicas of {}: expected a multiple of {}", world_, recorded_,
-                            recorded_));
+    throw RequestError(fmt::format("{} ranks cannot be made of replicas of {}: expected a multiple of {}", world_,
+                                   recorded_, recorded_));
   }
   factor_ = world_ / recorded_;
   std::vector<bool> there(recorded_, false);
