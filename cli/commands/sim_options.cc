@@ -201,7 +201,7 @@ void check_places(const sim::Cluster& cluster, const Trace& trace) {
 }  // namespace
 
 std::optional<sim::Cluster> cluster_of(const SimOptions& options, const Trace& trace) {
-  const std::optional<sim::Cluster> cluster = network_of(options.network);
+  std::optional<sim::Cluster> cluster = network_of(options.network);
   if (cluster && !cluster->flat) check_places(*cluster, trace);
   return cluster;
 }

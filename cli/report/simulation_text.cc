@@ -33,7 +33,7 @@ std::vector<std::pair<std::string, std::vector<RankId>>> lines_of(const Simulati
   for (const Simulation::Totals& totals : simulation.totals) {
     std::string text = parts_of(totals, *simulation.predicted);
     const auto [at, fresh] = places.try_emplace(text, lines.size());
-    if (fresh) lines.push_back({std::move(text), {}});
+    if (fresh) lines.emplace_back(std::move(text), std::vector<RankId>());
     auto& ranks = lines[at->second].second;
     ranks.insert(ranks.end(), totals.ranks.begin(), totals.ranks.end());
   }
