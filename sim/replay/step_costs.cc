@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/units.h"
 #include "sim/replay/cluster_costs.h"
 #include "sim/replay/flat_costs.h"
 
@@ -18,7 +19,7 @@ namespace ddx::sim {
 namespace {
 
 // Members of a communicator whose calls are carried out alone, to see how long their steps are: a second of it.
-constexpr std::size_t kMostAlone = 4096;
+constexpr std::size_t kMostAlone = 1024;
 constexpr std::uint32_t kMostChannels = 8;
 constexpr double kNear = .01;       // so near its price is a call that is alone
 constexpr double kRounding = 1000;  // ps
@@ -136,7 +137,7 @@ void StepCosts::follow_nccl(StepWork& made, const std::optional<Cost>& cost) con
     notes_.insert(
         fmt::format("{} among {} ranks: steps at the links' own rates, since they are too many to be carried "
                     "out alone",
-                    name_of(made.work.kind), ranks));
+                    name_of(made.work.kind), format_count(ranks)));
     return;
   }
   const auto [at, fresh] = paces_.try_emplace(key_of(made));
