@@ -8,7 +8,6 @@
 #include <tuple>
 
 #include "analyzers/deadlock/wait_text.h"
-#include "analyzers/match/channels.h"
 
 namespace ddx::analyzers {
 namespace {
@@ -19,37 +18,35 @@ constexpr std::size_t kMostShown = 4;
 class OrphanJudge {
  public:
   OrphanJudge(const JobView& job, const WaitGraph& graph, const std::vector<Orphan>& orphans, OrphansTold told)
-      : job_(job), graph_(graph), orphans_(orphans) {
-    for (const Orphan& call : orphans_) {
-      if ((told == OrphansTold::all || stands(call)) &&
-          heads_.insert({call.group, call.member, call.partner, call.sends}).second) {
+      : job_(job), graph_(graph), ends_(job, orphans) {
+    std::set<Channel> seen;
+    for (const Orphan& call : orphans) {
+      if ((told == OrphansTold::all || stands(call)) && seen.insert(channel_of(call)).second) {
         standing_.push_back(&call);
       }
     }
   }
 
   std::vector<Finding> judge() {
-    std::set<const Orphan*> told;
+    std::set<Channel> told;
     for (const Orphan* call : standing_) {
-      if (told.contains(call)) continue;
+      if (told.contains(channel_of(*call))) continue;
       const auto wrong = wrong_peer_of(*call);
       const auto elsewhere = wrong ? std::nullopt : in_another_group(*call);
       if (!wrong && !elsewhere) continue;
       findings_.push_back(wrong ? wrong_peer(wrong->first, wrong->second) : two_groups(*call, *elsewhere));
-      const Orphan& other_half = wrong ? wrong->second : *elsewhere;
-      for (const Orphan* other : standing_) {
-        if (same_channel(*other, wrong ? wrong->first : *call) || same_channel(*other, other_half)) told.insert(other);
-      }
+      told.insert(channel_of(wrong ? wrong->first : *call));
+      told.insert(channel_of(wrong ? wrong->second : *elsewhere));
     }
-    std::erase_if(standing_, [&told](const Orphan* call) { return told.contains(call); });
+    std::erase_if(standing_, [&](const Orphan* call) { return told.contains(channel_of(*call)); });
     tell_alone();
     return std::move(findings_);
   }
 
  private:
-  static bool same_channel(const Orphan& a, const Orphan& b) {
-    return std::tuple(a.group, a.member, a.partner, a.sends) == std::tuple(b.group, b.member, b.partner, b.sends);
-  }
+  // Its end of a channel: group, member, partner, whether it sends.
+  using Channel = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, bool>;
+  static Channel channel_of(const Orphan& call) { return {call.group, call.member, call.partner, call.sends}; }
 
   const MemberView& member(const Orphan& call) const { return job_.groups[call.group].members[call.member]; }
   RankId rank(const Orphan& call) const { return member(call).rank; }
@@ -73,12 +70,11 @@ class OrphanJudge {
   // one reading of it fits.
   std::optional<std::pair<Orphan, Orphan>> wrong_peer_of(const Orphan& call) const {
     std::optional<std::pair<Orphan, Orphan>> found;
-    if (const auto meant = meant_partner(job_, orphans_, call)) found = {call, *meant};
-    for (const Orphan& other : orphans_) {
-      const bool fits = other.group == call.group && other.member == call.partner && other.sends != call.sends;
-      const auto meant = fits ? meant_partner(job_, orphans_, other) : std::nullopt;
-      if (!meant || !same_channel(*meant, call)) continue;
-      if (found && !same_channel(found->first, other)) return std::nullopt;
+    if (const auto meant = ends_.meant_partner(call)) found = {call, *meant};
+    for (const Orphan& other : ends_.of(call.group, call.partner, !call.sends)) {
+      const auto meant = ends_.meant_partner(other);
+      if (!meant || channel_of(*meant) != channel_of(call)) continue;
+      if (found && channel_of(found->first) != channel_of(other)) return std::nullopt;
       if (!found) found = {other, call};
     }
     return found;
@@ -86,16 +82,10 @@ class OrphanJudge {
 
   // The other half of the message, posted in another communicator.
   std::optional<Orphan> in_another_group(const Orphan& call) const {
-    const auto at = std::find_if(orphans_.begin(), orphans_.end(), [&](const Orphan& other) {
-      return other.group != call.group && other.sends != call.sends && rank(other) == partner(call) &&
-             partner(other) == rank(call) &&
-             fit_together(signature(call.sends ? call : other), signature(call.sends ? other : call));
-    });
-    return at == orphans_.end() ? std::nullopt : std::optional(*at);
-  }
-
-  const Signature& signature(const Orphan& call) const {
-    return job_.trace->signature(member(call).program->signature(call.row));
+    for (const Orphan& other : ends_.between(partner(call), rank(call), !call.sends)) {
+      if (other.group != call.group && ends_.fit(call, other)) return other;
+    }
+    return std::nullopt;
   }
 
   RankSet waiting_on(const RankSet& ranks, const RankSet& culprits) const {
@@ -127,8 +117,7 @@ class OrphanJudge {
                                   partner(call).value, rank(meant).value, text(call), place(call));
     f.explanation = fmt::format(
         "The whole programs are known: rank {} never posts a {} that would meet it, and nobody meets {} of rank {}. "
-        "One "
-        "wrong peer explains both.\n",
+        "One wrong peer explains both.\n",
         partner(call).value, call.sends ? "receive" : "send", text(meant), rank(meant).value);
     f.evidence = {line(call), line(meant)};
     f.advice = fmt::format("Look at how rank {} works out the peer of that call: rank {} would fit.", rank(call).value,
@@ -196,8 +185,7 @@ class OrphanJudge {
 
   const JobView& job_;
   const WaitGraph& graph_;
-  const std::vector<Orphan>& orphans_;
-  std::set<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, bool>> heads_;
+  OrphanEnds ends_;
   std::vector<const Orphan*> standing_;  // of each channel the first that some rank is in, by group
   std::vector<Finding> findings_;
 };

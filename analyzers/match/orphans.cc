@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -10,17 +11,12 @@
 namespace ddx::analyzers {
 namespace {
 
-const Signature& signature(const JobView& job, const Orphan& call) {
-  const MemberView& member = job.groups[call.group].members[call.member];
-  return job.trace->signature(member.program->signature(call.row));
-}
-
 bool whole(const MemberView& member) {
   return member.record && member.record->whole_program && !member.record->head_lost && !member.record->tail_lost;
 }
 
 // A rank that ended before its time lacks calls for that reason.
-bool stopped(const JobView& job, const MemberView& member) {
+bool has_stopped(const JobView& job, const MemberView& member) {
   for (std::size_t row = member.program->size(); row-- > 0;) {
     if (job.trace->signature(member.program->signature(row)).kind == OpKind::stop) return true;
   }
@@ -59,13 +55,19 @@ std::vector<Orphan> find_orphans(const JobView& job) {
   std::vector<Orphan> orphans;
   for (std::uint32_t index = 0; index < job.groups.size(); ++index) {
     const GroupView& group = job.groups[index];
+    std::vector<std::optional<bool>> stopped(group.members.size());
+    const auto is_stopped = [&](std::uint32_t member) {
+      if (!stopped[member]) stopped[member] = has_stopped(job, group.members[member]);
+      return *stopped[member];
+    };
     for (const auto& [members, ends] : all_ends(job, index)) {
       if (ends.sends.size() == ends.recvs.size()) continue;
       const bool more_sends = ends.sends.size() > ends.recvs.size();
       const auto& longer = more_sends ? ends.sends : ends.recvs;
       const std::size_t met = std::min(ends.sends.size(), ends.recvs.size());
-      const MemberView& shorter = group.members[longer.front().partner];
-      if (!whole(group.members[longer.front().member]) || !whole(shorter) || stopped(job, shorter)) continue;
+      const std::uint32_t shorter = longer.front().partner;
+      if (!whole(group.members[longer.front().member]) || !whole(group.members[shorter]) || is_stopped(shorter))
+        continue;
       orphans.insert(orphans.end(), longer.begin() + static_cast<std::ptrdiff_t>(met), longer.end());
     }
   }
@@ -78,15 +80,47 @@ bool is_orphan(const std::vector<Orphan>& orphans, std::uint32_t group, std::uin
                             [](const Orphan& a, const Orphan& b) { return order_of(a) < order_of(b); });
 }
 
-std::optional<Orphan> meant_partner(const JobView& job, const std::vector<Orphan>& orphans, const Orphan& call) {
+OrphanEnds::OrphanEnds(const JobView& job, const std::vector<Orphan>& orphans) : job_(job) {
+  std::set<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, bool, std::uint32_t>> seen;
+  for (const Orphan& call : orphans) {
+    const auto& members = job.groups[call.group].members;
+    const MemberView& own = members[call.member];
+    const std::uint32_t signature = own.program->signature(call.row).value;
+    if (!seen.insert({call.group, call.member, call.partner, call.sends, signature}).second) continue;
+    by_caller_[{call.group, call.member, call.sends}].push_back(call);
+    by_partner_[{call.group, call.partner, call.sends}].push_back(call);
+    by_ranks_[{own.rank, members[call.partner].rank, call.sends}].push_back(call);
+  }
+}
+
+const std::vector<Orphan>& OrphanEnds::of(std::uint32_t group, std::uint32_t member, bool sends) const {
+  const auto at = by_caller_.find({group, member, sends});
+  return at == by_caller_.end() ? none_ : at->second;
+}
+
+const std::vector<Orphan>& OrphanEnds::between(RankId caller, RankId partner, bool sends) const {
+  const auto at = by_ranks_.find({caller, partner, sends});
+  return at == by_ranks_.end() ? none_ : at->second;
+}
+
+const Signature& OrphanEnds::signature(const Orphan& call) const {
+  const MemberView& member = job_.groups[call.group].members[call.member];
+  return job_.trace->signature(member.program->signature(call.row));
+}
+
+bool OrphanEnds::fit(const Orphan& call, const Orphan& other) const {
+  return fit_together(signature(call.sends ? call : other), signature(call.sends ? other : call));
+}
+
+std::optional<Orphan> OrphanEnds::meant_partner(const Orphan& call) const {
+  const auto& own = of(call.group, call.member, call.sends);
+  const auto other_peer = [&](const Orphan& other) { return other.partner != call.partner; };
+  if (std::any_of(own.begin(), own.end(), other_peer)) return std::nullopt;  // several wrong peers, or none
+  const auto waiting = by_partner_.find({call.group, call.member, !call.sends});
+  if (waiting == by_partner_.end()) return std::nullopt;
   std::optional<Orphan> meant;
-  for (const Orphan& other : orphans) {
-    const bool same_end = other.group == call.group && other.member == call.member && other.sends == call.sends;
-    if (same_end && other.partner != call.partner) return std::nullopt;  // several wrong peers, or none
-    if (other.group != call.group || other.sends == call.sends || other.partner != call.member) continue;
-    const Orphan& send = call.sends ? call : other;
-    const Orphan& recv = call.sends ? other : call;
-    if (!fit_together(signature(job, send), signature(job, recv))) continue;
+  for (const Orphan& other : waiting->second) {
+    if (!fit(call, other)) continue;
     if (meant && meant->member != other.member) return std::nullopt;
     if (!meant) meant = other;
   }
