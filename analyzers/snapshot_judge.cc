@@ -136,8 +136,8 @@ std::optional<Finding> left_out_of_matching(const JobView& job) {
     const Program& program = job.trace->program(*view.record);
     for (std::size_t row = program.size(); row-- > 0;) {
       const OpState state = program.state(row);
-      const bool in_flight = state == OpState::scheduled || state == OpState::started;
-      if (!in_flight || program.seq(row) || !is_collective(job.trace->signature(program.signature(row)).kind)) continue;
+      if (!in_flight(state) || program.seq(row) || !is_collective(job.trace->signature(program.signature(row)).kind))
+        continue;
       waiting.push_back(view.rank);
       if (!first) first = view.record;
       break;
@@ -205,8 +205,7 @@ bool stood_still(const JobView& job) {
     for (std::size_t row = 0; row < program.size(); ++row) {
       const OpState state = program.state(row);
       const auto issue = program.issue(row);
-      const bool open = state == OpState::scheduled || state == OpState::started;
-      if (open && issue) oldest = std::min(oldest.value_or(*issue), *issue);
+      if (in_flight(state) && issue) oldest = std::min(oldest.value_or(*issue), *issue);
       for (const auto time : {issue, program.start(row), program.end(row)}) {
         if (time) latest = std::max(latest.value_or(*time), *time);
       }

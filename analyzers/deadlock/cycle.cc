@@ -502,8 +502,7 @@ class CycleJudge {
     if (queued) {
       f.explanation +=
           "That a call returns at once (isend) does not help where the next one runs on the same stream: it begins "
-          "when "
-          "the one before it is over.\n";
+          "when the one before it is over.\n";
     }
     f.advice =
         "Alternate the order by parity (even ranks send first, odd ranks receive first) or post each rank's sends and "

@@ -135,17 +135,15 @@ class ChainEndJudge {
   }
 
   // The waiting call goes on with a repeating pattern that the idle ranks have left.
-  bool pattern_goes_on() const {
+  bool pattern_goes_on() const { return pattern_of_wait().period > 0; }
+
+  Pattern pattern_of_wait() const {
     const Call* call = waiter().call_at(instance_.seq);
-    if (!call) return false;
+    if (!call) return {};
     const auto before = keys_before(*call);
     const Pattern pattern = pattern_before(before);
-    return pattern.period > 0 && before[before.size() - pattern.period] == keys_.key(waiter(), *call);
-  }
-
-  Pattern pattern_before_call() const {
-    const Call* call = waiter().call_at(instance_.seq);
-    return call ? pattern_before(keys_before(*call)) : Pattern();
+    const bool fits = pattern.period > 0 && before[before.size() - pattern.period] == keys_.key(waiter(), *call);
+    return fits ? pattern : Pattern();
   }
 
   std::vector<std::uint64_t> keys_before(const Call& call) const {
@@ -169,7 +167,7 @@ class ChainEndJudge {
   bool is_no_step() const {
     if (!silence_.finished) return false;
     const auto own = calls_elsewhere(waiter());
-    const Pattern pattern = pattern_before_call();
+    const Pattern pattern = pattern_of_wait();
     if (!own || pattern.period == 0 || *own < pattern.repeats) return false;
     return std::all_of(group_.members.begin(), group_.members.end(), [&](const MemberView& member) {
       return member.rank == waiter().rank ||

@@ -74,11 +74,10 @@ std::optional<Finding> worlds(const Evidence& evidence) {
   std::map<std::uint32_t, std::vector<RankId>> ranks;
   std::map<std::uint32_t, InputId> files;
   for (const RankRecord& record : evidence.trace.ranks) {
-    if (!record.rank || !record.input || record.input->value >= evidence.inputs.size()) continue;
-    const auto size = evidence.inputs[record.input->value].world_size;
-    if (!size) continue;
-    ranks[*size].push_back(*record.rank);
-    files.try_emplace(*size, *record.input);
+    const Input* input = evidence.input(record.input);
+    if (!record.rank || !input || !input->world_size) continue;
+    ranks[*input->world_size].push_back(*record.rank);
+    files.try_emplace(*input->world_size, *record.input);
   }
   if (ranks.size() < 2) return std::nullopt;
   Finding f;

@@ -234,8 +234,7 @@ Setting setting_of(const Evidence& evidence, const std::vector<std::uint32_t>& a
 
 bool shows_open_call(const Program& program) {
   for (std::size_t row = program.size(); row-- > 0;) {
-    const OpState state = program.state(row);
-    if ((state == OpState::scheduled || state == OpState::started) && !program.retired(row)) return true;
+    if (in_flight(program.state(row)) && !program.retired(row)) return true;
   }
   return false;
 }

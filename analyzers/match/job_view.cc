@@ -311,7 +311,7 @@ bool only_tells_over(const RankRecord& record) {
 bool MemberView::completed(const Call& call) const {
   for (std::uint32_t row = call.row; row < call.row + call.rows; ++row) {
     const OpState state = program->state(row);
-    if (state == OpState::scheduled || state == OpState::started || state == OpState::planned) return false;
+    if (ddx::in_flight(state) || state == OpState::planned) return false;
   }
   return true;
 }
@@ -323,10 +323,7 @@ bool MemberView::in_flight(const Call& call) const {
   return false;
 }
 
-bool MemberView::in_flight(std::uint32_t row) const {
-  const OpState state = program->state(row);
-  return state == OpState::scheduled || state == OpState::started;
-}
+bool MemberView::in_flight(std::uint32_t row) const { return ddx::in_flight(program->state(row)); }
 
 RankSet GroupView::ranks() const {
   std::vector<RankId> all;

@@ -16,10 +16,6 @@ namespace {
 using Kind = Standstill::Kind;
 constexpr std::uint32_t kHost = 0xffffffff;  // in place of a row
 
-bool in_flight(const Program& program, std::size_t row) {
-  return program.state(row) == OpState::scheduled || program.state(row) == OpState::started;
-}
-
 // What stands on the streams of one program, and what its host waits for, by rows.
 class Streams {
  public:
@@ -94,7 +90,7 @@ class Streams {
     if (s.async) async_.push_back(row);
     if (s.kind == OpKind::stop && state == OpState::completed) stopped_ = true;
     more_to_come_ = more_to_come_ || state == OpState::planned;
-    if (!in_flight(program_, row)) return;
+    if (!in_flight(program_.state(row))) return;
     if (is_collective(s.kind) || is_p2p(s.kind)) {
       Stream& stream = streams_[key_of(row)];
       (state == OpState::started ? stream.started : stream.scheduled).push_back(row);
@@ -108,8 +104,8 @@ class Streams {
     const Signature& s = trace_.signature(program_.signature(row));
     if (s.kind == OpKind::wait) {
       const bool known = s.handle && *s.handle < async_.size();
-      return known && in_flight(program_, async_[*s.handle]) ? std::vector<std::uint32_t>{async_[*s.handle]}
-                                                             : std::vector<std::uint32_t>();
+      return known && in_flight(program_.state(async_[*s.handle])) ? std::vector<std::uint32_t>{async_[*s.handle]}
+                                                                   : std::vector<std::uint32_t>();
     }
     std::vector<std::uint32_t> rows = all();
     if (s.kind != OpKind::group_end) return rows;

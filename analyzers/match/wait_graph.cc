@@ -94,6 +94,11 @@ void add_collectives(const JobView& job, std::uint32_t group_index, const std::s
   }
 }
 
+// Of a list that ends before its rank did nobody can say what it lacks.
+bool shows_all(const JobView& job, const MemberView& member) {
+  return !member.record->tail_lost && !job.behind.contains(member.rank);
+}
+
 // The sends and receives of one channel that are not over, as waits.
 class ChannelWaits {
  public:
@@ -163,8 +168,7 @@ class ChannelWaits {
       if (!in_flight(calls[i]) || partner_of(i) < static_cast<std::ptrdiff_t>(partners.size())) continue;
       Instance instance = instance_of(calls[i]);
       instance.partner_sends = receives;
-      // Of a list that ends before its rank did nobody can say what it lacks.
-      const bool reach_known = partner->record && !partner->record->tail_lost && !job_.behind.contains(partner->rank);
+      const bool reach_known = partner->record && shows_all(job_, *partner);
       if (!partner->record) instance.unseen.push_back(graph_.index_of(partner->rank));
       const bool never = is_orphan(orphans_, group_index_, instance.member, instance.row);
       if (reach_known && !never) instance.missing.push_back(graph_.index_of(partner->rank));
@@ -374,8 +378,7 @@ class P2pHead {
     const auto index = static_cast<std::size_t>(own - calls.begin());
     const std::ptrdiff_t meets = sends_ ? recv_of(*channel_, index) : send_of(*channel_, index);
     if (meets >= std::ssize(partners)) {
-      const bool reach_known = !partner_->record->tail_lost && !job_.behind.contains(partner_->rank);
-      return reach_known ? std::optional(false) : std::nullopt;
+      return shows_all(job_, *partner_) ? std::optional(false) : std::nullopt;
     }
     if (meets < 0) return std::nullopt;
     const std::uint32_t row = partners[static_cast<std::size_t>(meets)].row;

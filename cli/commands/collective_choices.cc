@@ -10,19 +10,6 @@
 namespace ddx::cli {
 namespace {
 
-using Slots = std::set<std::pair<std::uint16_t, SignatureId>>;
-
-// The calls of a program that are not alike, by slot of their communicator.
-Slots calls_of(const Trace& trace, const Program& program) {
-  Slots calls;
-  for (std::size_t row = 0; row < program.size(); ++row) {
-    const auto slot = program.comm_slot(row);
-    const SignatureId id = program.signature(row);
-    if (slot && is_collective(trace.signature(id).kind)) calls.emplace(*slot, id);
-  }
-  return calls;
-}
-
 using Key = std::tuple<OpKind, std::uint32_t, std::string_view, std::string_view>;
 
 class Choices {
@@ -63,13 +50,13 @@ class Choices {
 
 std::vector<Simulation::Choice> collective_choices(const Trace& trace, const sim::CostModel& costs) {
   if (costs.by_steps()) return {};
-  std::map<ProgramId, Slots> calls;
+  std::map<ProgramId, UnlikeCalls> calls;
   Choices choices(trace, costs);
   for (const RankRecord& record : trace.ranks) {
     const auto [at, fresh] = calls.try_emplace(record.program);
-    if (fresh) at->second = calls_of(trace, trace.program(record));
+    if (fresh) at->second = trace.program(record).unlike_calls();
     for (const auto& [slot, id] : at->second) {
-      if (slot >= record.comms.size()) continue;
+      if (slot >= record.comms.size() || !is_collective(trace.signature(id).kind)) continue;
       const CommId comm = record.comms[slot];
       const auto& members = trace.communicator(comm).members;
       // One member speaks for all.

@@ -13,28 +13,16 @@
 namespace ddx::cli {
 namespace {
 
-using Slots = std::set<std::pair<std::uint16_t, OpKind>>;
-
-// The kinds of calls of a program that algorithms carry out, by slot of their communicator.
-Slots calls_of(const Trace& trace, const Program& program) {
-  Slots calls;
-  for (std::size_t row = 0; row < program.size(); ++row) {
-    const auto slot = program.comm_slot(row);
-    const OpKind kind = trace.signature(program.signature(row)).kind;
-    if (slot && !sim::algorithms_for(kind).empty()) calls.emplace(*slot, kind);
-  }
-  return calls;
-}
-
 // What kinds of calls there are, and among how many ranks.
 std::map<OpKind, std::set<std::uint32_t>> calls_of(const Trace& trace) {
   std::map<OpKind, std::set<std::uint32_t>> found;
-  std::vector<std::optional<Slots>> known(trace.programs.size());
+  std::map<ProgramId, UnlikeCalls> known;
   for (const RankRecord& record : trace.ranks) {
-    auto& calls = known[record.program.value];
-    if (!calls) calls = calls_of(trace, trace.program(record));
-    for (const auto& [slot, kind] : *calls) {
-      if (slot >= record.comms.size()) continue;
+    const auto [calls, fresh] = known.try_emplace(record.program);
+    if (fresh) calls->second = trace.program(record).unlike_calls();
+    for (const auto& [slot, id] : calls->second) {
+      const OpKind kind = trace.signature(id).kind;
+      if (slot >= record.comms.size() || sim::algorithms_for(kind).empty()) continue;
       const std::size_t members = trace.communicator(record.comms[slot]).members.size();
       found[kind].insert(is_p2p(kind) ? 2 : static_cast<std::uint32_t>(members));
     }

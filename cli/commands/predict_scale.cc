@@ -45,13 +45,8 @@ std::vector<std::uint32_t> scale_of(const std::string& text) {
   return ranks;
 }
 
-// The nodes that so many ranks fill.
-std::uint32_t nodes_for(const sim::Cluster& cluster, std::uint32_t ranks) {
-  return std::max(1U, (ranks + cluster.ranks_per_node - 1) / cluster.ranks_per_node);
-}
-
 std::unique_ptr<sim::CostModel> costs_on(sim::Cluster cluster, const sim::Algorithm* algorithm, std::uint32_t ranks) {
-  cluster.nodes = nodes_for(cluster, ranks);
+  cluster.nodes = static_cast<std::uint32_t>(cluster.nodes_for(ranks));
   if (const std::string why = sim::lacks_network(cluster, ranks); !why.empty()) throw Error(why);
   return sim::cluster_costs(cluster, algorithm);
 }
@@ -61,7 +56,7 @@ void tell_nodes(const NetworkOptions& options, const sim::Cluster& cluster, std:
                 std::vector<std::string>& told) {
   const bool stated = cluster.nodes > 1 && cluster.nodes != cluster.domain_nodes;
   if (options.cluster.empty() || (!stated && options.cluster.find(':') == std::string::npos)) return;
-  const std::uint32_t needed = nodes_for(cluster, ranks);
+  const std::uint64_t needed = cluster.nodes_for(ranks);
   if (needed <= cluster.nodes) return;
   told.push_back(fmt::format("{} fill {}, and --cluster {} has {}: as many are taken as are needed",
                              counted(ranks, "rank", "ranks"), counted(needed, "node", "nodes"), options.cluster,

@@ -79,9 +79,8 @@ std::string contradiction(const Evidence& evidence) {
 bool has_file_for_each_rank(const Evidence& evidence) {
   const auto& ranks = evidence.trace.ranks;
   return std::all_of(ranks.begin(), ranks.end(), [&](const RankRecord& record) {
-    if (!record.rank || !record.input || record.input->value >= evidence.inputs.size()) return false;
-    const std::string& format = evidence.inputs[record.input->value].format;
-    return format == "chakra" || format == "op-table";
+    const Input* input = evidence.input(record.input);
+    return record.rank && input && (input->format == "chakra" || input->format == "op-table");
   });
 }
 

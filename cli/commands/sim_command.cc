@@ -95,11 +95,14 @@ Finding stall(const sim::ReplayResult& result) {
   return f;
 }
 
-bool stalls(const ProgramRun& run, const std::vector<Finding>& findings) {
+bool stands_still(const ProgramRun& run) {
   using Outcome = sim::ReplayResult::Outcome;
-  if (!run.result || (run.result->outcome != Outcome::deadlock && run.result->outcome != Outcome::mismatch))
-    return false;
-  return std::none_of(findings.begin(), findings.end(), [](const Finding& f) { return f.severity == Severity::error; });
+  return run.result && (run.result->outcome == Outcome::deadlock || run.result->outcome == Outcome::mismatch);
+}
+
+bool stalls(const ProgramRun& run, const std::vector<Finding>& findings) {
+  return stands_still(run) &&
+         std::none_of(findings.begin(), findings.end(), [](const Finding& f) { return f.severity == Severity::error; });
 }
 
 // Programs of some ranks of a recorded job wait for the others, whatever these did: no fault, but half an answer. True:
@@ -123,9 +126,7 @@ bool waits_for_absent(const sim::Recorded& recorded, const ProgramRun& run, Evid
 // to be wrong, and so it is said.
 bool rests_on_untold(const sim::Recorded& recorded, const ProgramRun& run, Evidence& evidence,
                      std::vector<Finding>& findings) {
-  using Outcome = sim::ReplayResult::Outcome;
-  if (!run.result || (run.result->outcome != Outcome::deadlock && run.result->outcome != Outcome::mismatch))
-    return false;
+  if (!stands_still(run)) return false;
   const sim::Untold untold = sim::untold_calls(recorded);
   if (untold.ranks.empty()) return false;
   std::erase_if(findings, [&](const Finding& f) {

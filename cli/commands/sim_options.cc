@@ -195,7 +195,7 @@ void check_places(const sim::Cluster& cluster, const Trace& trace) {
   if (const std::string why = sim::lacks_network(cluster, ranks); !why.empty()) throw Error(why);
   throw UsageError(fmt::format("the cluster has {} ({} of {}) and the programs have a rank {}: give it {} nodes",
                                counted(cluster.ranks(), "place", "places"), counted(cluster.nodes, "node", "nodes"),
-                               cluster.ranks_per_node, last, last / cluster.ranks_per_node + 1));
+                               cluster.ranks_per_node, last, cluster.nodes_for(ranks)));
 }
 
 }  // namespace

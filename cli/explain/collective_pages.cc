@@ -160,8 +160,7 @@ constexpr ExplainPage kPages[] = {
      "Not what stopped this run, if something did."},
     {"p2p-unmatched", "error", "A send without its receive, or a receive without its send.",
      "who waits, and the peer if its list shows that it never posts the other half; alone the rank whose wrong peer "
-     "explains "
-     "a send and a receive",
+     "explains a send and a receive",
      "All calls of the pair in this direction are matched first to first; one is left over.",
      "A wrong peer number (global rank instead of rank in the group), one message more on one side, an "
      "early return of the peer.",

@@ -4,8 +4,6 @@
 
 #include <algorithm>
 
-#include <algorithm>
-
 #include "base/counted.h"
 #include "base/units.h"
 #include "cli/report/json_parts.h"
@@ -64,8 +62,7 @@ std::string doubt(const ScalingView& view) {
   if (!view.table.delays) return text + ": what is told here is told of the rest.";
   return text +
          ", but recorded delays, of which nobody knows the cause. They are taken to last as long on any number of "
-         "ranks: "
-         "that they scale is assumed, not found.";
+         "ranks: that they scale is assumed, not found.";
 }
 
 }  // namespace

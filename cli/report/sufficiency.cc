@@ -83,16 +83,11 @@ std::string why_not_whole(const Evidence& evidence) {
 // Profiles are windows of a run: two of one rank are of two windows, and which one goes with the other ranks' nobody
 // knows. (Of recorders' dumps the one that goes on longer is taken.)
 std::string why_doubled(const Evidence& evidence) {
-  const auto profiled = [&](const RankRecord& record) {
-    if (!record.rank || !record.input || record.input->value >= evidence.inputs.size()) return false;
-    const std::string& format = evidence.inputs[record.input->value].format;
-    return format == "kineto" || format == "host-trace";
-  };
   std::map<std::tuple<RankId, std::string, std::optional<std::uint32_t>>, InputId> first;
   for (const RankRecord& record : evidence.trace.ranks) {
-    if (!profiled(record)) continue;
-    const std::string& format = evidence.inputs[record.input->value].format;
-    const auto [at, fresh] = first.try_emplace({*record.rank, format, record.attempt}, *record.input);
+    const Input* input = evidence.input(record.input);
+    if (!record.rank || !input || (input->format != "kineto" && input->format != "host-trace")) continue;
+    const auto [at, fresh] = first.try_emplace({*record.rank, input->format, record.attempt}, *record.input);
     if (!fresh) {
       return fmt::format("rank {} has two records: {} and {}", record.rank->value, evidence.path(at->second),
                          evidence.path(record.input));

@@ -241,8 +241,9 @@ void list_files(Page& page, const std::vector<const ReportInput*>& files, std::a
 // What was not used, by what is the matter with it.
 void show_files(Page& page, const Report& report, bool all) {
   std::vector<const ReportInput*> unreadable, unknown, partial, launch, empty_dumps, empty;
+  const ReportInput* told = unread_reason(report);
   for (const ReportInput& input : report.inputs) {
-    if (&input == unread_reason(report)) continue;  // the headline has it
+    if (&input == told) continue;  // the headline has it
     if (input.unreadable) {
       unreadable.push_back(&input);
     } else if (is_empty_file(input)) {
@@ -274,11 +275,12 @@ bool told_as_files(const Diagnostic& diagnostic) {
          diagnostic.name == "load.wide_text" || diagnostic.name == "load.empty_file";
 }
 
-// Ranks without a record that a finding is about, and what the headline says, are not told again.
+// What the headline says is not told again.
 bool told_above(const Report& report, const Diagnostic& diagnostic) {
   return !report.sufficient && diagnostic.count == 1 && diagnostic.detail == report.reason;
 }
 
+// Ranks without a record, but for those that a finding is about.
 RankSet ranks_not_told(const Report& report) {
   RankSet told;
   for (const Finding& finding : report.findings) {

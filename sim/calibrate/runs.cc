@@ -273,12 +273,7 @@ class Ports {
   // False: less than the ports need, so that it is no prediction.
   bool allows(const NcclCall& call, double micros) const {
     const double picos = std::min(std::round(micros * 1e6), static_cast<double>(kForever) / 2);
-    try {
-      refuse_below_bound(call.work, places_.size(), algorithm(call), static_cast<Picos>(picos), bound(call), 1);
-    } catch (const Error&) {
-      return false;
-    }
-    return true;
+    return !is_below_bound(static_cast<Picos>(picos), bound(call), 1);
   }
 
  private:

@@ -67,6 +67,8 @@ struct Cluster {
 
   bool operator==(const Cluster&) const = default;
   std::uint64_t ranks() const { return std::uint64_t{nodes} * ranks_per_node; }
+  // As many as so many ranks fill.
+  std::uint64_t nodes_for(std::uint64_t count) const { return (count + ranks_per_node - 1) / ranks_per_node; }
 };
 
 }  // namespace ddx::sim

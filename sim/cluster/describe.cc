@@ -89,7 +89,7 @@ std::string describe(const Cluster& cluster) {
 }
 
 std::string lacks_network(const Cluster& cluster, std::uint64_t ranks) {
-  const std::uint64_t nodes = (ranks + cluster.ranks_per_node - 1) / cluster.ranks_per_node;
+  const std::uint64_t nodes = cluster.nodes_for(ranks);
   if (cluster.flat || cluster.network.bytes_per_second > 0 || nodes <= cluster.domain_nodes) return "";
   return fmt::format(
       "{} ranks need {} nodes, and for the network between nodes {} has no figure; what one node does says nothing of "

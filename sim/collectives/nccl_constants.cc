@@ -7,6 +7,8 @@ namespace {
 
 constexpr std::array<std::string_view, kNcclAlgorithms> kAlgorithms{
     "Tree", "Ring", "CollNetDirect", "CollNetChain", "NVLS", "NVLSTree", "PAT"};
+constexpr std::array<std::string_view, kNcclAlgorithms> kPrograms{
+    "tree", "ring", "collnet-direct", "collnet-chain", "nvls", "nvlstree", "pat"};
 constexpr std::array<std::string_view, kNcclProtocols> kProtocols{"LL", "LL128", "Simple"};
 
 using PerProtocol = std::array<double, kNcclProtocols>;
@@ -54,6 +56,7 @@ double at(const PerRow& table, NcclRow row, std::uint32_t nodes) {
 }  // namespace
 
 std::string_view name_of(NcclAlgorithm algorithm) { return kAlgorithms.at(index(algorithm)); }
+std::string_view program_of(NcclAlgorithm algorithm) { return kPrograms.at(index(algorithm)); }
 std::string_view name_of(NcclProtocol protocol) { return kProtocols.at(index(protocol)); }
 
 std::optional<NcclAlgorithm> nccl_algorithm_from(std::string_view name) {

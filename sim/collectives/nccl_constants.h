@@ -21,6 +21,8 @@ constexpr std::size_t kNcclProtocols = 3;
 std::string_view name_of(NcclAlgorithm algorithm);
 std::string_view name_of(NcclProtocol protocol);
 std::optional<NcclAlgorithm> nccl_algorithm_from(std::string_view name);
+// As the registry of algorithms (algorithm.h) calls it: "collnet-direct".
+std::string_view program_of(NcclAlgorithm algorithm);
 
 // One row a generation; RCCL has tables of its own, and is taken for Ampere here.
 enum class NcclRow : std::uint8_t { volta, ampere, hopper, blackwell };

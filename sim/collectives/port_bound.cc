@@ -119,9 +119,11 @@ Picos port_bound(const Work& work, const Network& network, std::span<const std::
                   port_bound(work, network.domains_apart(places), reduction.between_nodes));
 }
 
+bool is_below_bound(Picos time, Picos bound, Picos rounding) { return time < bound - std::min(bound, rounding); }
+
 void refuse_below_bound(const Work& work, std::uint64_t ranks, std::string_view algorithm, Picos time, Picos bound,
                         Picos rounding) {
-  if (time >= bound - std::min(bound, rounding)) return;
+  if (!is_below_bound(time, bound, rounding)) return;
   throw Error(fmt::format(
       "{} of {} bytes among {} ranks{}{} would take {}, less than the {} in which the busiest port can carry what it "
       "must: no time is told. What prices it is at fault, not the trace",

@@ -43,8 +43,11 @@ Reduction reduction_of(std::string_view algorithm, const Cluster& cluster);
 Picos port_bound(const Work& work, const Network& network, std::span<const std::uint32_t> places,
                  const Reduction& reduction);
 
-// Every time of a call comes by here before it is told: an Error that names the call, the algorithm and both times
-// where `time` is more than `rounding` below the bound.
+// Whether that is more than `rounding` below the bound.
+bool is_below_bound(Picos time, Picos bound, Picos rounding);
+
+// Every time of a call comes by here, or is asked of that, before it is told: an Error that names the call, the
+// algorithm and both times where it is below the bound.
 void refuse_below_bound(const Work& work, std::uint64_t ranks, std::string_view algorithm, Picos time, Picos bound,
                         Picos rounding);
 

@@ -38,26 +38,11 @@ ScalingRow row_of(const ReplayResult& result, std::uint32_t ranks) {
   return row;
 }
 
-// The calls of a program that are not alike in whom they are with: slot of the communicator, and of a peer.
-using Partners = std::set<std::pair<std::uint16_t, std::optional<std::uint32_t>>>;
-
-Partners partners_of(const Trace& trace, const Program& program) {
-  Partners partners;
-  for (std::size_t row = 0; row < program.size(); ++row) {
-    const Signature& signature = trace.signature(program.signature(row));
-    const auto slot = program.comm_slot(row);
-    if (!slot) continue;
-    if (is_collective(signature.kind)) partners.emplace(*slot, std::nullopt);
-    if (is_p2p(signature.kind) && signature.peer_slot) partners.emplace(*slot, signature.peer_slot);
-  }
-  return partners;
-}
-
 // Whether some call has members in two replicas, each of `recorded` ranks. Of a send or receive its two ranks count,
 // whoever else is in the group.
 bool ties_replicas(const Trace& laid, std::uint32_t recorded) {
   const auto replica = [&](RankId rank) { return rank.value / static_cast<std::int32_t>(recorded); };
-  std::vector<std::optional<Partners>> used(laid.programs.size());
+  std::map<ProgramId, UnlikeCalls> used;
   std::map<CommId, bool> spans;
   const auto spans_replicas = [&](CommId comm) {
     const auto [at, fresh] = spans.try_emplace(comm, false);
@@ -69,15 +54,17 @@ bool ties_replicas(const Trace& laid, std::uint32_t recorded) {
     return at->second;
   };
   return std::any_of(laid.ranks.begin(), laid.ranks.end(), [&](const RankRecord& record) {
-    auto& partners = used[record.program.value];
-    if (!partners) partners = partners_of(laid, laid.program(record));
-    return std::any_of(partners->begin(), partners->end(), [&](const auto& partner) {
-      const auto& [slot, peer_slot] = partner;
+    const auto [calls, fresh] = used.try_emplace(record.program);
+    if (fresh) calls->second = laid.program(record).unlike_calls();
+    return std::any_of(calls->second.begin(), calls->second.end(), [&](const auto& call) {
+      const auto& [slot, id] = call;
+      const Signature& signature = laid.signature(id);
       if (slot >= record.comms.size()) return false;
       const CommId comm = record.comms[slot];
-      if (!peer_slot) return spans_replicas(comm);
+      if (is_collective(signature.kind)) return spans_replicas(comm);
+      if (!is_p2p(signature.kind)) return false;
       const auto& members = laid.communicator(comm).members;
-      const std::int32_t peer = *peer_slot < record.peers.size() ? record.peers[*peer_slot] : -1;
+      const std::int32_t peer = laid.peer(record, signature).value_or(-1);
       return peer >= 0 && static_cast<std::size_t>(peer) < members.size() &&
              replica(members[static_cast<std::size_t>(peer)]) != replica(*record.rank);
     });

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -68,20 +67,13 @@ void add_pair(Resource out, std::uint64_t part, std::vector<ResourceUse>& uses) 
   uses.push_back({static_cast<Resource>(out + 1), part});
 }
 
-// As the registry of algorithms calls it.
-std::string_view algorithm_of(NcclAlgorithm algorithm) {
-  constexpr std::array<std::string_view, kNcclAlgorithms> kNames{
-      "tree", "ring", "collnet-direct", "collnet-chain", "nvls", "nvlstree", "pat"};
-  return kNames.at(static_cast<std::size_t>(algorithm));
-}
-
 // As NCCL calls it. Throws Error where it has none of that name.
 NcclAlgorithm nccl_algorithm(const Algorithm& algorithm) {
   for (std::size_t i = 0; i < kNcclAlgorithms; ++i) {
-    if (algorithm_of(static_cast<NcclAlgorithm>(i)) == algorithm.name) return static_cast<NcclAlgorithm>(i);
+    if (program_of(static_cast<NcclAlgorithm>(i)) == algorithm.name) return static_cast<NcclAlgorithm>(i);
   }
   std::vector<std::string_view> known;
-  for (std::size_t i = 0; i < kNcclAlgorithms; ++i) known.push_back(algorithm_of(static_cast<NcclAlgorithm>(i)));
+  for (std::size_t i = 0; i < kNcclAlgorithms; ++i) known.push_back(program_of(static_cast<NcclAlgorithm>(i)));
   throw RequestError(fmt::format("NCCL has no algorithm {}: expected one of {} on a cluster whose library is nccl",
                                  algorithm.name, fmt::join(known, ", ")));
 }

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <map>
 #include <set>
@@ -12,6 +11,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/units.h"
+#include "sim/collectives/nccl_constants.h"
 #include "sim/replay/cluster_costs.h"
 #include "sim/replay/flat_costs.h"
 
@@ -25,20 +25,10 @@ constexpr double kNear = .01;       // so near its price is a call that is alone
 constexpr double kRounding = 1000;  // ps
 constexpr int kMostRuns = 12;
 
-// By the names of NCCL's choice.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 7> kPrograms{{{"Ring", "ring"},
-                                                                                  {"Tree", "tree"},
-                                                                                  {"CollNetDirect", "collnet-direct"},
-                                                                                  {"CollNetChain", "collnet-chain"},
-                                                                                  {"NVLS", "nvls"},
-                                                                                  {"NVLSTree", "nvlstree"},
-                                                                                  {"PAT", "pat"}}};
-
-const Algorithm* program_of(std::string_view choice) {
-  for (const auto& [name, program] : kPrograms) {
-    if (name == choice) return find_algorithm(program);
-  }
-  return nullptr;
+// By the name of NCCL's choice.
+const Algorithm* steps_of_choice(std::string_view choice) {
+  const auto known = nccl_algorithm_from(choice);
+  return known ? find_algorithm(program_of(*known)) : nullptr;
 }
 
 // A barrier of NCCL's is an all_reduce of one number.
@@ -121,7 +111,7 @@ void StepCosts::follow_nccl(StepWork& made, const std::optional<Cost>& cost) con
   made.work = as_nccl_does(made.work);
   const Price& price = cost->price;
   const auto ranks = static_cast<std::uint32_t>(made.places.size());
-  const Algorithm* program = program_of(price.algorithm);
+  const Algorithm* program = steps_of_choice(price.algorithm);
   if (program != nullptr && program->runs(made.work.kind, members_on(*network_, made.places))) {
     made.algorithm = program;
   } else {

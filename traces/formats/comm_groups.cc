@@ -188,8 +188,8 @@ std::string place_of(const Evidence& evidence, const GroupList& list) {
 }
 
 bool is_of_chakra(const Evidence& evidence, const RankRecord& record) {
-  return record.input && record.input->value < evidence.inputs.size() &&
-         evidence.inputs[record.input->value].format == "chakra";
+  const Input* input = evidence.input(record.input);
+  return input && input->format == "chakra";
 }
 
 using Lists = std::map<std::string_view, const GroupList*>;

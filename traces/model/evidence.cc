@@ -4,8 +4,13 @@
 
 namespace ddx {
 
-std::string Evidence::path(std::optional<InputId> input) const {
-  return input && input->value < inputs.size() ? inputs[input->value].path : "";
+const Input* Evidence::input(std::optional<InputId> id) const {
+  return id && id->value < inputs.size() ? &inputs[id->value] : nullptr;
+}
+
+std::string Evidence::path(std::optional<InputId> id) const {
+  const Input* known = input(id);
+  return known ? known->path : "";
 }
 
 void Evidence::merge(Evidence&& other) {

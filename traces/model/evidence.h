@@ -47,8 +47,9 @@ struct Evidence {
   std::vector<GroupList> group_lists;
   Diagnostics diagnostics;
 
+  const Input* input(std::optional<InputId> id) const;  // null where it is not known
   // The path of an input; empty where it is not known.
-  std::string path(std::optional<InputId> input) const;
+  std::string path(std::optional<InputId> id) const;
 
   // Appends all of `other`, its ids rewritten.
   void merge(Evidence&& other);

@@ -63,6 +63,9 @@ enum class RedOp : std::uint8_t { unknown, sum, prod, min, max, avg, premul_sum,
 // How far an op came. `planned`: in the program but never issued (behind the point where the rank stopped).
 enum class OpState : std::uint8_t { unknown, planned, scheduled, started, completed };
 
+// Issued, and not over.
+constexpr bool in_flight(OpState state) { return state == OpState::scheduled || state == OpState::started; }
+
 enum class StopReason : std::uint8_t { exit, crash, raise, stuck };
 
 std::string_view name_of(OpKind kind);

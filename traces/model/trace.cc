@@ -135,6 +135,14 @@ void Program::set_seq(std::size_t row, std::uint32_t seq) {
   seq_[row] = seq;
 }
 
+UnlikeCalls Program::unlike_calls() const {
+  UnlikeCalls calls;
+  for (std::size_t row = 0; row < size(); ++row) {
+    if (const auto slot = comm_slot(row)) calls.emplace(*slot, signature(row));
+  }
+  return calls;
+}
+
 void Program::set_state(std::size_t row, OpState state) {
   flags_[row] = static_cast<std::uint8_t>((flags_[row] & ~kStateMask) | static_cast<std::uint8_t>(state));
 }

@@ -6,9 +6,11 @@
 #include <cstdint>
 #include <deque>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/hash.h"
@@ -68,6 +70,9 @@ struct Op {
   bool retired = false;  // the recorder's watchdog let go of it
 };
 
+// Slot of the communicator, and what is called in it.
+using UnlikeCalls = std::set<std::pair<std::uint16_t, SignatureId>>;
+
 class Program {
  public:
   OpId append(const Op& op);
@@ -92,6 +97,9 @@ class Program {
   std::optional<Nanos> end(std::size_t row) const { return time_at(end_, row); }
   void set_state(std::size_t row, OpState state);
   void set_seq(std::size_t row, std::uint32_t seq);
+
+  // Its operations in communicators, those that are alike once.
+  UnlikeCalls unlike_calls() const;
 
   std::vector<Loop> loops;
 

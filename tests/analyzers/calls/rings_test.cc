@@ -271,6 +271,14 @@ void expect_closed(const Finding& f) {
   }
 }
 
+void expect_first(const std::vector<Finding>& findings, std::string_view code, std::string_view ranks,
+                  std::string_view victims) {
+  ASSERT_FALSE(findings.empty());
+  EXPECT_EQ(findings[0].code, code) << told(findings);
+  EXPECT_EQ(findings[0].ranks.text(), ranks) << told(findings);
+  EXPECT_EQ(findings[0].victims.text(), victims) << told(findings);
+}
+
 std::vector<Finding> judged(const std::string& ops) {
   Evidence evidence;
   evidence.trace = testing::snapshot_of(ops);
@@ -283,10 +291,7 @@ TEST(Rings, a_wait_for_an_earlier_handle_closes_the_circle) {
       "world 3\n0 send f32 8 to 1 async=s stream=1\n0 recv f32 8 from 2 async=r stream=2\n0 wait s\n"
       "0 recv f32 8 from 1 stream=1\n1 send f32 8 to 0 async=s stream=1\n1 wait s\n1 recv f32 8 from 0 stream=1\n"
       "2 barrier\n2 send f32 8 to 0\n0 barrier\n1 barrier\n");
-  ASSERT_FALSE(findings.empty());
-  EXPECT_EQ(findings[0].code, "p2p-cycle") << told(findings);
-  EXPECT_EQ(findings[0].ranks.text(), "0,1");
-  EXPECT_EQ(findings[0].victims.text(), "2");
+  expect_first(findings, "p2p-cycle", "0,1", "2");
 }
 
 TEST(Rings, who_waits_for_a_queue_is_a_victim) {
@@ -295,9 +300,7 @@ TEST(Rings, who_waits_for_a_queue_is_a_victim) {
       "world 3\n0,1 host_sync\n0 send f32 8 to 1 async\n0 recv f32 8 from 1 async\n0 recv f32 8 from 2 async\n"
       "1 send f32 8 to 0 async\n1 recv f32 8 from 0 async\n2 send f32 8 to 0\n");
   ASSERT_EQ(findings.size(), 1u) << told(findings);
-  EXPECT_EQ(findings[0].code, "p2p-cycle");
-  EXPECT_EQ(findings[0].ranks.text(), "0,1");
-  EXPECT_EQ(findings[0].victims.text(), "2");
+  expect_first(findings, "p2p-cycle", "0,1", "2");
 }
 
 TEST(Rings, a_circle_through_a_collective_is_shown_as_it_goes) {
@@ -307,9 +310,7 @@ TEST(Rings, a_circle_through_a_collective_is_shown_as_it_goes) {
       "0 all_reduce f32 8 g stream=1\n1 all_reduce f32 8 g stream=1\n1 recv f32 8 from 0 stream=1\n"
       "2 recv f32 8 from 1\n2 recv f32 8 from 0\n1 send f32 8 to 2\n");
   ASSERT_FALSE(findings.empty());
-  EXPECT_EQ(findings[0].code, "order-cross-group") << told(findings);
-  EXPECT_EQ(findings[0].ranks.text(), "0,1");
-  EXPECT_EQ(findings[0].victims.text(), "2");
+  expect_first(findings, "order-cross-group", "0,1", "2");
   EXPECT_NE(findings[0].explanation.find("rank 0 waits in send f32 x 8 to 1"), std::string::npos) << told(findings);
   EXPECT_NE(findings[0].explanation.find("rank 1 waits in all_reduce f32 x 8"), std::string::npos) << told(findings);
   EXPECT_EQ(findings[0].explanation.find("to 2"), std::string::npos) << told(findings);
