@@ -109,7 +109,9 @@ void Exporter::append(const Op& op, const Signature& signature) {
   call.seq = op.seq.value_or(0);
   call.peer = trace_.peer(record_, signature).value_or(-1);
   call.site = op.call_site ? frame_of(*op.call_site) : 0;
-  const auto count = signature.kind == OpKind::recv ? signature.count_out : signature.count_in;
+  // Some readers take what a recv gives for what goes in.
+  const bool comes_out = signature.kind == OpKind::recv && signature.count_out.has_value();
+  const auto count = comes_out ? signature.count_out : signature.count_in;
   call.count = count.value_or(0);
   if (!count) call.flags |= capture::kNoCount;
   if (signature.async) call.flags |= capture::kAsync;
