@@ -10,7 +10,7 @@
 
 namespace ddx::preload {
 
-__attribute__((tls_model("initial-exec"))) thread_local Current t_current{};
+constinit __attribute__((tls_model("initial-exec"))) thread_local Current t_current{};
 PluginState g_plugin;
 
 namespace {
@@ -105,8 +105,10 @@ KnownComm* known_comm(nccl::Comm comm, Library* library) {
 }
 
 Call::Call(const CallFacts& facts, const void* caller) {
-  recorded_ = records();
-  const Site site = site_of(caller, recorded_);
+  // Not before it is known who calls: a program that is not ours to see must leave no file.
+  Site site = site_of(caller, false);
+  recorded_ = !site.is_inner && records();
+  if (recorded_ && site.frame == 0) site = site_of(caller, true);
   library_ = site.library;
   KnownComm* comm = recorded_ ? known_comm(facts.comm, site.library) : find_comm(facts.comm);
   if (comm != nullptr && comm->facts.library != nullptr) library_ = comm->facts.library;

@@ -30,7 +30,7 @@ struct Current {
 inline constexpr std::uint32_t kMostPending = 1024;
 
 // Small, and at a fixed place, so that the library can be loaded late, too.
-extern __attribute__((tls_model("initial-exec"))) thread_local Current t_current;
+extern constinit __attribute__((tls_model("initial-exec"))) thread_local Current t_current;
 
 // What the plugin tells the interposer: both are of the process.
 struct PluginState {

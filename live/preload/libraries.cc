@@ -19,6 +19,7 @@ struct KnownSite {
   std::atomic<std::uintptr_t> address;  // 0: free
   std::atomic<Library*> library;        // nullptr: not looked for yet, or not found
   std::atomic<std::uint32_t> frame;
+  std::atomic<bool> is_inner;
 };
 
 // All of the process: who calls has no object of ours to hand over.
@@ -107,6 +108,14 @@ Library* find_library(const void* address) {
   return found != nullptr ? found : any_library();
 }
 
+// A library of others may hold all of NCCL beside code that calls it, so that the object alone does not tell.
+bool is_inside(const Library* library, const void* address) {
+  Dl_info info{};
+  if (library == nullptr || dladdr(address, &info) == 0 || info.dli_sname == nullptr) return false;
+  if (reinterpret_cast<std::uintptr_t>(info.dli_fbase) != library->base.load(std::memory_order_relaxed)) return false;
+  return std::strncmp(info.dli_sname, "nccl", 4) == 0 || std::strncmp(info.dli_sname, "pnccl", 5) == 0;
+}
+
 std::uint32_t frame_of(const void* address) {
   Dl_info info{};
   if (dladdr(address, &info) == 0) return 0;
@@ -132,18 +141,21 @@ KnownSite* known_site(std::uintptr_t address) {
 
 Site site_of(const void* return_address, bool with_frame) {
   KnownSite* known = known_site(reinterpret_cast<std::uintptr_t>(return_address));
-  if (known == nullptr) return {find_library(return_address), with_frame ? frame_of(return_address) : 0};
+  KnownSite unkept{};  // where the table is full
+  if (known == nullptr) known = &unkept;
   Library* library = known->library.load(std::memory_order_acquire);
   if (library == nullptr) {
     library = find_library(return_address);
+    known->is_inner.store(is_inside(library, return_address), std::memory_order_relaxed);
     known->library.store(library, std::memory_order_release);
   }
   std::uint32_t frame = known->frame.load(std::memory_order_relaxed);
-  if (frame == 0 && with_frame) {
+  const bool is_inner = known->is_inner.load(std::memory_order_relaxed);
+  if (frame == 0 && with_frame && !is_inner) {
     frame = frame_of(return_address);
     known->frame.store(frame, std::memory_order_relaxed);
   }
-  return {library, frame};
+  return {library, frame, is_inner};
 }
 
 void* real_function(Library* library, Function function) {

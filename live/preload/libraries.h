@@ -27,6 +27,7 @@ struct Library {
 struct Site {
   Library* library;     // nullptr: no NCCL was found
   std::uint32_t frame;  // of the recorder; 0: not recorded
+  bool is_inner;        // NCCL's own code: ncclBcast calls ncclBroadcast by its public name
 };
 
 // Of a call that will return to this address. Costs a search of loaded objects the first time, then a look into a

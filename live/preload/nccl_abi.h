@@ -74,9 +74,8 @@ constexpr std::size_t bytes_of(DataType type) {
 
 }  // namespace ddx::nccl
 
-// Every function that the interposer stands before or asks: its name after "nccl", and its parameters.
-#define DDX_NCCL_FUNCTIONS(X)                                                                                   \
-  X(GetVersion, (int*))                                                                                         \
+// The functions that the interposer stands before: the name after "nccl", and the parameters.
+#define DDX_NCCL_INTERPOSED(X)                                                                                  \
   X(CommInitRank, (Comm*, int, UniqueId, int))                                                                  \
   X(CommInitRankConfig, (Comm*, int, UniqueId, int, Config*))                                                   \
   X(CommInitRankScalable, (Comm*, int, int, int, UniqueId*, Config*))                                           \
@@ -91,9 +90,6 @@ constexpr std::size_t bytes_of(DataType type) {
   X(CommDestroy, (Comm))                                                                                        \
   X(CommAbort, (Comm))                                                                                          \
   X(CommGetAsyncError, (Comm, Result*))                                                                         \
-  X(CommCount, (Comm, int*))                                                                                    \
-  X(CommUserRank, (Comm, int*))                                                                                 \
-  X(GetErrorString, (Result))                                                                                   \
   X(GroupStart, ())                                                                                             \
   X(GroupEnd, ())                                                                                               \
   X(GroupSimulateEnd, (void*))                                                                                  \
@@ -115,3 +111,14 @@ constexpr std::size_t bytes_of(DataType type) {
   X(CommWindowRegister, (Comm, void*, std::size_t, void**, int))                                                \
   X(RedOpCreatePreMulSum, (ReduceOp*, void*, DataType, int, Comm))                                              \
   X(RedOpDestroy, (ReduceOp, Comm))
+
+// Those that it only asks.
+#define DDX_NCCL_ASKED(X)       \
+  X(GetVersion, (int*))         \
+  X(CommCount, (Comm, int*))    \
+  X(CommUserRank, (Comm, int*)) \
+  X(GetErrorString, (Result))
+
+#define DDX_NCCL_FUNCTIONS(X) \
+  DDX_NCCL_INTERPOSED(X)      \
+  DDX_NCCL_ASKED(X)

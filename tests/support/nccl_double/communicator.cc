@@ -107,6 +107,7 @@ bool wait_until(Member& comm, const std::function<bool()>& reached) {
 Member* join(const std::string& name, int size, int rank, const std::string& config_name) {
   if (size > kMostRanks || rank < 0 || rank >= size) return nullptr;
   auto comm = std::make_unique<Member>();
+  comm->library = this_library();
   comm->shared = map_shared(name);
   if (comm->shared == nullptr) return nullptr;
   comm->name = name;
@@ -149,7 +150,7 @@ void end(Member* comm, bool abort) {
   }
   comm->runner.join();
   profiling::finalize(*comm);
-  if (++comm->shared->left == comm->size) shm_unlink(comm->name.c_str());
+  if (++comm->shared->left == comm->size || abort) shm_unlink(comm->name.c_str());
   delete comm;
 }
 

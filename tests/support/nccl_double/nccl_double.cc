@@ -29,6 +29,11 @@ int timeout_seconds() {
   return seconds;
 }
 
+const void* this_library() {
+  static const int here = 0;
+  return &here;
+}
+
 void ledger(const std::string& line) {
   static std::mutex lock;
   const char* folder = std::getenv("DDX_DOUBLE_LEDGER");
@@ -85,7 +90,8 @@ Result make(std::function<Result()> job) {
 
 Result enqueue(Task task) {
   auto* comm = task.comm;
-  const bool valid = comm != nullptr && task.type >= 0 && task.type < nccl::kTypes && task.root < comm->size;
+  const bool valid = comm != nullptr && comm->library == this_library() && task.type >= 0 && task.type < nccl::kTypes &&
+                     task.root < comm->size;
   ledger(fmt::format("{} comm={} rank={} size={} count={} type={} op={} root={} stream={} group={} result={}",
                      name_of(task.kind), comm == nullptr ? "-" : comm->name, comm == nullptr ? -1 : comm->rank,
                      comm == nullptr ? -1 : comm->size, task.count, task.type, task.op, task.root,

@@ -62,7 +62,9 @@ struct Task {
   std::vector<void*> events{};          // Coll or P2p
 };
 
+// A communicator of this process.
 struct Member {
+  const void* library = nullptr;  // the copy of this library that made it: another must not be given it
   std::shared_ptr<Shared> shared;
   std::string name;  // of the shared file
   std::uint64_t hash = 0;
@@ -83,6 +85,8 @@ struct Member {
 };
 
 const char* name_of(Kind kind);
+// An address that tells the copies of this library apart.
+const void* this_library();
 // Maps the meeting place, and waits until all `size` members are there; nullptr after the time limit.
 Member* join(const std::string& name, int size, int rank, const std::string& config_name);
 // Waits until `reached` says so; false after the time limit or an abort.
