@@ -30,7 +30,7 @@ DDX_NCCL_EXPORT void* ddx_nccl_function(const char* name, void* wanted) {
   };
   for (const Interposed& candidate : functions) {
     if (candidate.function == wanted || std::strcmp(candidate.name, name) != 0) continue;
-    ddx::preload::note_library_of(wanted);
+    __atomic_store_n(&ddx_nccl_asked, wanted, __ATOMIC_RELEASE);
     return candidate.function;
   }
   return nullptr;

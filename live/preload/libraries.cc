@@ -25,7 +25,6 @@ struct KnownSite {
 // All of the process: who calls has no object of ours to hand over.
 Library g_libraries[kLibraries] = {};
 KnownSite g_sites[kSites] = {};
-std::atomic<Library*> g_asked{nullptr};
 
 constexpr const char* kNames[] = {
 #define DDX_NAME(name, parameters) "pnccl" #name,
@@ -93,7 +92,7 @@ int first_nccl(dl_phdr_info* info, std::size_t /*size*/, void* found) {
 }
 
 Library* any_library() {
-  if (Library* asked = g_asked.load(std::memory_order_acquire)) return asked;
+  if (Library* asked = library_with(__atomic_load_n(&ddx_nccl_asked, __ATOMIC_ACQUIRE))) return asked;
   char path[4096] = {};
   if (dl_iterate_phdr(first_nccl, path) == 0) return nullptr;
   void* handle = dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
@@ -170,10 +169,6 @@ void* real_function(Library* library, Function function) {
   return found;
 }
 
-void note_library_of(const void* address) {
-  if (Library* library = library_with(address)) g_asked.store(library, std::memory_order_release);
-}
-
 void forget_sites() {
   for (KnownSite& site : g_sites) {
     if (site.frame.load(std::memory_order_relaxed) != 0) site.frame.store(0, std::memory_order_relaxed);
@@ -181,3 +176,5 @@ void forget_sites() {
 }
 
 }  // namespace ddx::preload
+
+void* ddx_nccl_asked = nullptr;

@@ -37,11 +37,11 @@ Site site_of(const void* return_address, bool with_frame);
 // The library's function, or nullptr where this release has none of that name.
 void* real_function(Library* library, Function function);
 
-// The library that the symbol at `address` is in: a program looked it up with dlsym, so that its calls will come from
-// code that names no NCCL.
-void note_library_of(const void* address);
-
 // In a forked child: frames were numbered in the parent's file.
 void forget_sites();
 
 }  // namespace ddx::preload
+
+// A function of the NCCL that a program looked up by name last, as the hooks (live/hooks) saw it: such calls come from
+// code that names no NCCL. An address alone: the hooks are called in the middle of the loader's work.
+extern "C" __attribute__((visibility("default"))) void* ddx_nccl_asked;

@@ -12,7 +12,8 @@ __attribute__((weak)) Result ncclGetUniqueId(UniqueId* id);
 
 namespace {
 
-// A call as compilers make it, through the procedure linkage table: an address that was taken is bound otherwise.
+// A call as compilers make it, through the procedure linkage table: the linker gives a function whose address is taken
+// no entry there, and LD_AUDIT is asked about such entries only.
 template <auto kFunction>
 struct Through;
 template <class... Arguments, Result (*kFunction)(Arguments...)>
@@ -24,10 +25,9 @@ struct Through<kFunction> {
 
 extern "C" __attribute__((visibility("default"))) int run_linked(const char* scenario) {
   ddx::nccl_test::Nccl nccl;
-#define DDX_FIND(name, parameters) \
-  if (nccl##name != nullptr) nccl.name = Through<nccl##name>::call;
+#define DDX_FIND(name, parameters) nccl.name = Through<nccl##name>::call;
   DDX_NCCL_FUNCTIONS(DDX_FIND)
 #undef DDX_FIND
-  nccl.GetUniqueId = ncclGetUniqueId;
+  nccl.GetUniqueId = Through<ncclGetUniqueId>::call;
   return ddx::nccl_test::run(nccl, scenario);
 }

@@ -232,9 +232,7 @@ int framework(Job& job) {
 // A function that an older library lacks.
 int missing(Job& job) {
   const Comm comm = world(job);
-  const Result result = job.nccl.AlltoAll == nullptr
-                            ? kInvalidUsage
-                            : job.nccl.AlltoAll(job.at(0), job.at(1), 6, kFloat32, comm, job.stream_a);
+  const Result result = job.nccl.AlltoAll(job.at(0), job.at(1), 6, kFloat32, comm, job.stream_a);
   MUST(job.nccl.AllReduce(job.at(0), job.at(0), 10, kFloat32, kSum, comm, job.stream_a));
   leave(job, comm);
   return result == kInvalidUsage ? 0 : 1;

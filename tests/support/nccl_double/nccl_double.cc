@@ -258,7 +258,8 @@ extern "C" const char* pncclGetLastError(Handle /*comm*/) { return ""; }
 extern "C" __attribute__((weak, alias("pncclGetLastError"))) const char* ncclGetLastError(Handle);
 
 DOUBLE(GroupStart, ()) {
-  if (t_depth++ == 0) t_group = ++t_groups;
+  // Copies of this library in one process count apart.
+  if (t_depth++ == 0) t_group = reinterpret_cast<std::uintptr_t>(this_library()) + ++t_groups;
   return kSuccess;
 }
 DOUBLE(GroupEnd, ()) {
