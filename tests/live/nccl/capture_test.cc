@@ -122,6 +122,34 @@ TEST(NcclCapture, TheDlsymHookSeesDlopenedNccl) {
   EXPECT_THAT(interposer_differences(job), IsEmpty());
 }
 
+// What it hears alone it hears through ours, and ours hears what it needs besides.
+TEST(NcclCapture, TheUsersOwnPluginHearsWhatItHearsAlone) {
+  struct Pair {
+    const char* version;
+    const char* plugin;
+  };
+  for (const Pair& pair : {Pair{"2.27", DDX_NCCL_USER_PLUGIN_V4}, Pair{"2.29", DDX_NCCL_USER_PLUGIN_V6},
+                           Pair{"2.29", DDX_NCCL_USER_PLUGIN_V4}}) {
+    JobSpec spec = spec_of("all");
+    spec.environment["DDX_DOUBLE_NCCL_VERSION"] = pair.version;
+    spec.environment["NCCL_PROFILER_PLUGIN"] = pair.plugin;
+    spec.with_ddx = false;
+    const JobResult alone = run_job(spec);
+    spec.with_ddx = true;
+    spec.environment["NCCL_PROFILER_PLUGIN"] = DDX_BINARY_DIR "/libddx_trace.so";
+    spec.environment["DDX_USER_PROFILER_PLUGIN"] = pair.plugin;
+    spec.environment["DDX_NCCL_TIMING"] = "gpu";
+    const JobResult chained = run_job(spec);
+    expect_status(chained, 7);
+    EXPECT_THAT(interposer_differences(chained), IsEmpty());
+    EXPECT_THAT(time_differences(chained, true), IsEmpty());
+    for (std::size_t rank = 0; rank < alone.ranks.size(); ++rank) {
+      EXPECT_GT(alone.ranks[rank].plugin.size(), 1000U);
+      EXPECT_EQ(alone.ranks[rank].plugin, chained.ranks[rank].plugin) << pair.version << " " << pair.plugin;
+    }
+  }
+}
+
 // The double gives an error for a communicator of another copy, and calls of both are to be seen.
 TEST(NcclCapture, TwoCopiesOfNcclEachGetTheirOwn) {
   JobSpec spec = spec_of_way("all", {"two", DDX_NCCL_LIBRARY, DDX_NCCL_OLD_DOUBLE_DIR "/libnccl.so.2"});

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <sstream>
@@ -43,6 +44,7 @@ pid_t start(const JobSpec& spec, const testing::ScratchFolder& folder, int rank)
   environment["WORLD_SIZE"] = std::to_string(spec.size);
   environment["MEET"] = folder.path("meet");
   environment["DDX_DOUBLE_LEDGER"] = folder.path("ledger");
+  environment["USER_PLUGIN_LOG"] = folder.path("plugin");
   if (spec.with_ddx) {
     environment.try_emplace("DDX_TRACE_DIR", folder.path("trace"));
     environment.try_emplace("LD_PRELOAD", DDX_BINARY_DIR "/libddx_trace.so");
@@ -96,6 +98,9 @@ JobResult run_job(const JobSpec& spec) {
     RankResult& one = result.ranks[rank];
     one.out = text_of(folder.path("out" + std::to_string(rank)));
     one.err = text_of(folder.path("err" + std::to_string(rank)));
+    std::istringstream plugin(text_of(folder.path("plugin." + std::to_string(rank))));
+    for (std::string line; std::getline(plugin, line);) one.plugin.push_back(line);
+    std::sort(one.plugin.begin(), one.plugin.end());
     one.ledger = ledger_of(folder.path("ledger/ledger-" + std::to_string(children[rank]) + ".txt"));
     for (const std::string& path : result.trace_files) {
       if (path.ends_with("-" + std::to_string(children[rank]) + ".ddx")) one.capture = read_capture(path);

@@ -27,6 +27,7 @@ struct LedgerLine {
 struct RankResult {
   int status = -1;  // of waitpid
   std::string out, err;
+  std::vector<std::string> plugin;  // lines of the user's own profiler plugin, sorted
   std::optional<CaptureFile> capture;  // nothing: it left no file
   std::vector<LedgerLine> ledger;
 };

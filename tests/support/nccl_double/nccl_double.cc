@@ -89,6 +89,8 @@ Result make(std::function<Result()> job) {
 }
 
 Result enqueue(Task task) {
+  static const bool is_empty = std::getenv("DDX_DOUBLE_EMPTY") != nullptr;
+  if (is_empty) return nccl::kSuccess;
   auto* comm = task.comm;
   const bool valid = comm != nullptr && comm->library == this_library() && task.type >= 0 && task.type < nccl::kTypes &&
                      task.root < comm->size;

@@ -6,6 +6,7 @@
 //   DDX_DOUBLE_LEDGER        folder for ledger-PID.txt: one line for each call that reached the library
 //   DDX_DOUBLE_TIMEOUT_S     after so long a wait the communicator has an asynchronous error (60)
 //   DDX_DOUBLE_STALE         every second collective carries the handle of an API event that was stopped long ago
+//   DDX_DOUBLE_EMPTY         operations return at once: to measure what is before them
 //   NCCL_PROFILER_PLUGIN     a path
 #pragma once
 

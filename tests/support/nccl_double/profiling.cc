@@ -308,7 +308,7 @@ void finalize(Member& comm) {
 }
 
 void call_begins(Task& task, int group_depth) {
-  if (plugin().version < 5 || is_silent(task)) return;
+  if (plugin().version < 5 || g_mask == 0 || is_silent(task)) return;
   if (t_group_event == nullptr) {
     EventV5 group = event_of(kGroupApi, nullptr);
     group.group_api.depth = group_depth + 1;
