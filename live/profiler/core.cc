@@ -129,7 +129,10 @@ std::uint64_t record(Context& context, const Event& event) {
   } else {
     info.element = preload::element_of(event.element);
   }
-  info.reduction = preload::reduction_of(event.reduction);
+  // NCCL has a reduction for every function.
+  const bool reduces =
+      event.kind == CallKind::all_reduce || event.kind == CallKind::reduce || event.kind == CallKind::reduce_scatter;
+  if (reduces) info.reduction = preload::reduction_of(event.reduction);
   if (!preload::g_plugin.tells_ends.load(std::memory_order_relaxed)) info.flags |= capture::kNoEnd;
   const std::uint64_t call = ddx_begin(&info);
   ddx_returned(call, 0);

@@ -248,7 +248,8 @@ std::vector<std::string> time_differences(const JobResult& job, bool with_times)
   return found;
 }
 
-std::vector<std::string> profiler_differences(const JobResult& job, bool has_api_events) {
+std::vector<std::string> profiler_differences(const JobResult& job, int minor) {
+  const bool has_api_events = minor >= 28;
   std::vector<std::string> found;
   for (std::size_t number = 0; number < job.ranks.size(); ++number) {
     const RankResult& rank = job.ranks[number];
@@ -259,8 +260,8 @@ std::vector<std::string> profiler_differences(const JobResult& job, bool has_api
     }
     std::vector<std::string> collectives, seen_collectives;
     std::multiset<std::string> transfers, seen_transfers;
-    const auto say = [&](int kind, long long count, int element, long long root) {
-      return fmt::format("{} x{} of {} at {}", kind, count, element, root);
+    const auto say = [&](int kind, long long count, int element, long long root, int reduction = 0) {
+      return fmt::format("{} x{} of {} at {} by {}", kind, count, element, root, minor == 23 ? reduction : 0);
     };
     for (const LedgerLine& line : rank.ledger) {
       if (!is_operation(line.what) || line.number("count") == 0 || line.number("size") == 1 ||
@@ -285,7 +286,8 @@ std::vector<std::string> profiler_differences(const JobResult& job, bool has_api
         const bool in_bytes = !has_api_events && (kind == CallKind::all_gather || kind == CallKind::broadcast);
         const auto bytes = static_cast<long long>(nccl::bytes_of(static_cast<int>(line.number("type"))));
         collectives.push_back(say(static_cast<int>(kind), in_bytes ? line.number("count") * bytes : elements_in(line),
-                                  in_bytes ? 0 : element_of(line.number("type")), root));
+                                  in_bytes ? 0 : element_of(line.number("type")), root,
+                                  reduction_of(line.number("op"))));
       }
     }
     for (const auto& record : calls_of(*rank.capture, capture::Layer::nccl_profiler)) {
@@ -293,7 +295,7 @@ std::vector<std::string> profiler_differences(const JobResult& job, bool has_api
                            record.call.kind == static_cast<std::uint8_t>(CallKind::reduce_scatter);
       const auto size = static_cast<std::uint64_t>(job.ranks.size());  // older releases do not tell it
       const auto text = say(record.call.kind, static_cast<long long>(record.call.count * (unsized ? size : 1)),
-                            record.call.element, record.call.peer);
+                            record.call.element, record.call.peer, record.call.reduction);
       if (is_transfer(static_cast<CallKind>(record.call.kind))) {
         seen_transfers.insert(text);
       } else {
@@ -308,6 +310,41 @@ std::vector<std::string> profiler_differences(const JobResult& job, bool has_api
                 fmt::format("{}", fmt::join(seen_collectives, "; ")));
     expect_same(found, who, "transfers", fmt::format("{}", fmt::join(transfers, "; ")),
                 fmt::format("{}", fmt::join(seen_transfers, "; ")));
+  }
+  return found;
+}
+
+std::vector<std::string> thread_differences(const JobResult& job) {
+  std::vector<std::string> found;
+  for (std::size_t number = 0; number < job.ranks.size(); ++number) {
+    const RankResult& rank = job.ranks[number];
+    std::multiset<std::size_t> told;
+    std::multiset<std::size_t> seen;
+    std::map<std::string, std::size_t> made;
+    for (const LedgerLine& line : rank.ledger) {
+      if (is_operation(line.what)) ++made[line.fields.at("comm")];
+    }
+    std::map<std::uint32_t, std::set<std::uint32_t>> numbers;  // by group: of its calls in it
+    std::map<std::uint16_t, std::uint32_t> batches;            // the group that it belongs to
+    for (const auto& record : calls_of(*rank.capture, capture::Layer::nccl_call)) {
+      const capture::Call& call = record.call;
+      if (call.kind == static_cast<std::uint8_t>(CallKind::new_group)) continue;
+      if (!numbers[call.group].insert(call.seq).second)
+        found.push_back(fmt::format("rank {}: seq {} twice", number, call.seq));
+      if (call.batch != 0 && batches.try_emplace(call.batch, call.group).first->second != call.group) {
+        found.push_back(fmt::format("rank {}: batch {} of two threads", number, call.batch));
+      }
+    }
+    for (const auto& [name, count] : made) told.insert(count);
+    for (const auto& [group, of_group] : numbers) {
+      seen.insert(of_group.size());
+      // The first is the call that made the communicator.
+      if (*of_group.begin() != 2 || *of_group.rbegin() != of_group.size() + 1)
+        found.push_back(fmt::format("rank {}: a gap", number));
+    }
+    expect_same(found, fmt::format("rank {}", number), "calls", fmt::format("{}", fmt::join(told, " ")),
+                fmt::format("{}", fmt::join(seen, " ")));
+    if (rank.capture->header.lost != 0) found.push_back(fmt::format("rank {}: lost records", number));
   }
   return found;
 }

@@ -15,8 +15,10 @@ std::vector<std::string> interposer_differences(const JobResult& job);
 // Each call that says that it can end has ended, and no member of a collective before the last one came; the others
 // have no time at all.
 std::vector<std::string> time_differences(const JobResult& job, bool with_times);
-// What a plugin alone can see of static NCCL: collectives (of `version` 2.28 on in order), sends and receives, without
-// those that NCCL keeps quiet about.
-std::vector<std::string> profiler_differences(const JobResult& job, bool has_api_events);
+// What a plugin alone can see of static NCCL 2.`minor`: collectives (from 2.28 on in order), sends and receives,
+// without those that NCCL keeps quiet about.
+std::vector<std::string> profiler_differences(const JobResult& job, int minor);
+// Of calls by several threads: per communicator nothing is lost or counted twice, and no batch goes across threads.
+std::vector<std::string> thread_differences(const JobResult& job);
 
 }  // namespace ddx::nccl_test

@@ -92,7 +92,11 @@ JobResult run_job(const JobSpec& spec) {
   for (int rank = 0; rank < spec.size; ++rank) children.push_back(start(spec, folder, rank));
   wait_for(children, result);
   for (const auto& entry : std::filesystem::directory_iterator(folder.path("trace"))) {
-    result.trace_files.push_back(entry.path().string());
+    const std::string path = entry.path().string();
+    result.trace_files.push_back(path);
+    const bool is_rank = std::any_of(children.begin(), children.end(),
+                                     [&](pid_t child) { return path.ends_with("-" + std::to_string(child) + ".ddx"); });
+    if (!is_rank) result.others.push_back(read_capture(path));
   }
   for (std::size_t rank = 0; rank < children.size(); ++rank) {
     RankResult& one = result.ranks[rank];

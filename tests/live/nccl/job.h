@@ -27,7 +27,7 @@ struct LedgerLine {
 struct RankResult {
   int status = -1;  // of waitpid
   std::string out, err;
-  std::vector<std::string> plugin;  // lines of the user's own profiler plugin, sorted
+  std::vector<std::string> plugin;     // lines of the user's own profiler plugin, sorted
   std::optional<CaptureFile> capture;  // nothing: it left no file
   std::vector<LedgerLine> ledger;
 };
@@ -35,6 +35,7 @@ struct RankResult {
 struct JobResult {
   std::vector<RankResult> ranks;
   std::vector<std::string> trace_files;
+  std::vector<CaptureFile> others;  // of processes that are no rank
 };
 
 JobResult run_job(const JobSpec& spec);

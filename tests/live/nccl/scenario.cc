@@ -1,6 +1,7 @@
 #include "tests/live/nccl/scenario.h"
 
 #include <dlfcn.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
@@ -229,6 +230,53 @@ int framework(Job& job) {
   return 0;
 }
 
+// Threads with a communicator each, at once.
+int threads(Job& job) {
+  std::vector<Comm> comms;
+  for (const char* name : {"a", "b", "c", "d"}) comms.push_back(world(job, name));
+  std::vector<std::thread> running;
+  for (std::size_t i = 0; i < comms.size(); ++i) {
+    running.emplace_back([&job, comm = comms[i], rounds = 500 + 10 * static_cast<int>(i)] {
+      for (int round = 0; round < rounds; ++round) {
+        MUST(job.nccl.AllReduce(job.at(0), job.at(0), 10, kFloat32, kSum, comm, job.stream_a));
+        if (round % 10 != 0) continue;
+        MUST(job.nccl.GroupStart());
+        for (int part = 0; part < 3; ++part)
+          MUST(job.nccl.AllReduce(job.at(0), job.at(0), 10, kFloat32, kSum, comm, job.stream_a));
+        MUST(job.nccl.GroupEnd());
+      }
+    });
+  }
+  for (std::thread& thread : running) thread.join();
+  for (const Comm comm : comms) leave(job, comm);
+  return 0;
+}
+
+// A process that forks workers: one that never calls NCCL, and one that has a communicator of its own.
+int forking(Job& job) {
+  const Comm comm = world(job);
+  MUST(job.nccl.AllReduce(job.at(0), job.at(0), 10, kFloat32, kSum, comm, job.stream_a));
+  for (const bool calls : {false, true}) {
+    const pid_t child = fork();
+    if (child == 0) {
+      if (calls) {
+        UniqueId id{};
+        Comm own = nullptr;
+        MUST(job.nccl.GetUniqueId(&id));
+        MUST(job.nccl.CommInitRank(&own, 1, id, 0));
+        MUST(job.nccl.AllReduce(job.at(0), job.at(0), 11, kFloat32, kSum, own, job.stream_b));
+        leave(job, own);
+      }
+      std::_Exit(0);
+    }
+    int status = 0;
+    if (waitpid(child, &status, 0) != child || status != 0) fail("a worker failed");
+  }
+  MUST(job.nccl.AllReduce(job.at(0), job.at(0), 12, kFloat32, kSum, comm, job.stream_a));
+  leave(job, comm);
+  return 0;
+}
+
 // A function that an older library lacks.
 int missing(Job& job) {
   const Comm comm = world(job);
@@ -255,6 +303,8 @@ int run(const Nccl& nccl, const std::string& scenario) {
   if (scenario == "all") return all(job);
   if (scenario == "lost_peer") return lost_peer(job);
   if (scenario == "framework") return framework(job);
+  if (scenario == "threads") return threads(job);
+  if (scenario == "forking") return forking(job);
   if (scenario == "missing") return missing(job);
   fail("no such scenario");
 }

@@ -170,7 +170,7 @@ EventV1 v1_of(const Member& comm, const EventV5& event, const Task* task) {
                 event.coll.count,
                 event.coll.root,
                 type_number(event.coll.type),
-                static_cast<std::uint32_t>(task->op),
+                static_cast<std::uint32_t>(task->op < 0 ? nccl::kSum : task->op),
                 0,
                 event.coll.channels,
                 event.coll.warps,
