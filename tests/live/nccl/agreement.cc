@@ -223,13 +223,22 @@ std::vector<std::string> time_differences(const JobResult& job, bool with_times)
     }
   }
   std::size_t ended = 0;
+  std::size_t held = 0;
   for (std::size_t number = 0; number < job.ranks.size(); ++number) {
     const CaptureFile& file = *job.ranks[number].capture;
+    std::map<long long, long long> over;
+    std::vector<long long> operations;  // their numbers, as they were called
+    for (const LedgerLine& line : job.ranks[number].ledger) {
+      if (line.what == "over") over[line.number("number")] = line.number("time");
+      if (is_operation(line.what)) operations.push_back(line.number("number"));
+    }
+    std::size_t place = 0;
     for (const auto& record : calls_of(file, capture::Layer::nccl_call)) {
       const capture::Call& call = record.call;
       const auto kind = static_cast<CallKind>(call.kind);
-      if (kind == CallKind::new_group || kind == CallKind::split_group || (call.flags & capture::kFailed) != 0)
-        continue;
+      if (kind == CallKind::new_group || kind == CallKind::split_group) continue;
+      const long long operation = place < operations.size() ? operations[place++] : 0;
+      if ((call.flags & capture::kFailed) != 0) continue;
       const capture::Group& group = file.groups.at(call.group);
       const bool is_silent = group.size == 1 || call.issue == 0 || (call.count == 0 && kind != CallKind::scatter);
       const std::string where = fmt::format("rank {}, record {}", number, record.id);
@@ -238,13 +247,18 @@ std::vector<std::string> time_differences(const JobResult& job, bool with_times)
       expect_same(found, where, "an end", ends, call.end != 0);
       if (!ends || call.end == 0) continue;
       ++ended;
+      if (const auto found_over = over.find(operation); found_over != over.end()) {
+        ++held;
+        if (call.end < found_over->second) found.push_back(where + ": over before its last kernel");
+      }
       if (call.start == 0 || call.start > call.end || call.issue > call.start)
         found.push_back(where + ": times out of order");
       const auto last = last_issue.find({group.hash, call.seq});
       if (!is_transfer(kind) && last->second > call.end) found.push_back(where + ": over before the last member came");
     }
   }
-  if (with_times && ended == 0) found.emplace_back("no call ended");
+  if (with_times && (ended == 0 || held != ended))
+    found.push_back(fmt::format("{} calls ended, {} by their kernels", ended, held));
   return found;
 }
 

@@ -12,8 +12,8 @@ namespace ddx::nccl_test {
 
 // Calls one by one, in order, with every field; communicators of all ranks.
 std::vector<std::string> interposer_differences(const JobResult& job);
-// Each call that says that it can end has ended, and no member of a collective before the last one came; the others
-// have no time at all.
+// Each call that says that it can end has ended, not before its last kernel, and no member of a collective before the
+// last one came; the others have no time at all.
 std::vector<std::string> time_differences(const JobResult& job, bool with_times);
 // What a plugin alone can see of static NCCL 2.`minor`: collectives (from 2.28 on in order), sends and receives,
 // without those that NCCL keeps quiet about.

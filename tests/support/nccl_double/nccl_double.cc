@@ -91,13 +91,16 @@ Result make(std::function<Result()> job) {
 Result enqueue(Task task) {
   static const bool is_empty = std::getenv("DDX_DOUBLE_EMPTY") != nullptr;
   if (is_empty) return nccl::kSuccess;
+  static std::atomic<std::uint64_t> numbers{0};
+  task.number = ++numbers;
   auto* comm = task.comm;
   const bool valid = comm != nullptr && comm->library == this_library() && task.type >= 0 && task.type < nccl::kTypes &&
                      task.root < comm->size;
-  ledger(fmt::format("{} comm={} rank={} size={} count={} type={} op={} root={} stream={} group={} result={}",
+  ledger(fmt::format("{} comm={} rank={} size={} count={} type={} op={} root={} stream={} group={} result={} number={}",
                      name_of(task.kind), comm == nullptr ? "-" : comm->name, comm == nullptr ? -1 : comm->rank,
                      comm == nullptr ? -1 : comm->size, task.count, task.type, task.op, task.root,
-                     reinterpret_cast<std::uintptr_t>(task.stream), t_group, valid ? 0 : nccl::kInvalidArgument));
+                     reinterpret_cast<std::uintptr_t>(task.stream), t_group, valid ? 0 : nccl::kInvalidArgument,
+                     task.number));
   if (!valid) return nccl::kInvalidArgument;
   profiling::call_begins(task, t_depth);
   t_tasks.push_back(std::move(task));

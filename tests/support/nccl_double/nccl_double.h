@@ -57,6 +57,7 @@ struct Task {
   int op, root;  // or peer
   void* stream;
   Member* comm;
+  std::uint64_t number = 0;             // in the ledger
   void* api_event = nullptr;            // of the profiler
   void* group_event = nullptr;          // the API's
   std::vector<void*> p2p_api_events{};  // of operations that are made of sends and receives

@@ -1,10 +1,13 @@
 // Drives a profiler plugin as NCCL does: in the release's version of the interface, from the threads that NCCL's events
 // come from, and with their faults. Events are made in the newest form and told in the older ones.
 #include <dlfcn.h>
+#include <fmt/format.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 
 #include "tests/support/nccl_double/nccl_double.h"
 
@@ -392,6 +395,13 @@ void kernels(std::vector<Task>& tasks, bool begin) {
                                 task.p2p_api_events.end() - static_cast<std::ptrdiff_t>(parents.size() * kChannels));
     } else {
       for (void* kernel : task.p2p_api_events) {
+        if (kernel == task.p2p_api_events.back()) {
+          // Apart from the others, so that it is seen whether a call ends with its last kernel.
+          std::this_thread::sleep_for(std::chrono::microseconds(100));
+          timespec now{};
+          clock_gettime(CLOCK_MONOTONIC, &now);
+          ledger(fmt::format("over number={} time={}", task.number, now.tv_sec * 1'000'000'000L + now.tv_nsec));
+        }
         record(kernel, kKernelChStop, ++timer);
         stop(kernel);
       }
