@@ -61,34 +61,36 @@ struct NetPlugin {
 };
 
 struct EventV1 {
+  struct Coll {
+    const char* comm_name;
+    std::uint64_t comm_hash;
+    std::uint64_t seq;
+    std::uint8_t function;
+    const void* send;
+    void* recv;
+    std::size_t count;
+    int root;
+    std::uint8_t type;
+    std::uint32_t reduction;
+    std::size_t traffic_bytes;
+    std::uint8_t channels, warps, algorithm, protocol;
+    int is_collnet, is_nvls;
+  };
+  struct P2p {
+    const char* comm_name;
+    std::uint64_t comm_hash;
+    std::uint8_t function;
+    void* buffer;
+    std::uint8_t type;
+    std::size_t count;
+    int peer;
+  };
   std::uint8_t type;
   void* parent;
   int rank;
   union {
-    struct {
-      const char* comm_name;
-      std::uint64_t comm_hash;
-      std::uint64_t seq;
-      std::uint8_t function;
-      const void* send;
-      void* recv;
-      std::size_t count;
-      int root;
-      std::uint8_t type;
-      std::uint32_t reduction;
-      std::size_t traffic_bytes;
-      std::uint8_t channels, warps, algorithm, protocol;
-      int is_collnet, is_nvls;
-    } coll;
-    struct {
-      const char* comm_name;
-      std::uint64_t comm_hash;
-      std::uint8_t function;
-      void* buffer;
-      std::uint8_t type;
-      std::size_t count;
-      int peer;
-    } p2p;
+    Coll coll;
+    P2p p2p;
     ProxyOp proxy_op;
     ProxyStep proxy_step;
   };
@@ -105,25 +107,26 @@ struct P2pV3 {
 };
 
 struct EventV2 {
+  struct Coll {
+    const char* comm_name;
+    std::uint64_t comm_hash;
+    std::uint64_t seq;
+    const char* function;
+    const void* send;
+    void* recv;
+    std::size_t count;
+    int root;
+    const char* type;
+    std::size_t traffic_bytes;
+    std::uint8_t channels, warps;
+    const char* algorithm;
+    const char* protocol;
+  };
   std::uint8_t type;
   void* parent;
   int rank;
   union {
-    struct {
-      const char* comm_name;
-      std::uint64_t comm_hash;
-      std::uint64_t seq;
-      const char* function;
-      const void* send;
-      void* recv;
-      std::size_t count;
-      int root;
-      const char* type;
-      std::size_t traffic_bytes;
-      std::uint8_t channels, warps;
-      const char* algorithm;
-      const char* protocol;
-    } coll;
+    Coll coll;
     P2pV3 p2p;
     ProxyOp proxy_op;
     ProxyStep proxy_step;
@@ -131,30 +134,32 @@ struct EventV2 {
 };
 
 struct EventV3 {
+  struct Coll {
+    const char* comm_name;
+    std::uint64_t comm_hash;
+    std::uint64_t seq;
+    const char* function;
+    const void* send;
+    void* recv;
+    std::size_t count;
+    int root;
+    const char* type;
+    std::uint8_t channels, warps;
+    const char* algorithm;
+    const char* protocol;
+  };
+  struct Kernel {
+    std::uint8_t channel;
+  };
   std::uint8_t type;
   void* parent;
   int rank;
   union {
-    struct {
-      const char* comm_name;
-      std::uint64_t comm_hash;
-      std::uint64_t seq;
-      const char* function;
-      const void* send;
-      void* recv;
-      std::size_t count;
-      int root;
-      const char* type;
-      std::uint8_t channels, warps;
-      const char* algorithm;
-      const char* protocol;
-    } coll;
+    Coll coll;
     P2pV3 p2p;
     ProxyOp proxy_op;
     ProxyStep proxy_step;
-    struct {
-      std::uint8_t channel;
-    } kernel;
+    Kernel kernel;
     NetPlugin net;
   };
 };
@@ -165,30 +170,32 @@ struct KernelCh {
 };
 
 struct EventV4 {
+  struct Coll {
+    std::uint64_t seq;
+    const char* function;
+    const void* send;
+    void* recv;
+    std::size_t count;
+    int root;
+    const char* type;
+    std::uint8_t channels, warps;
+    const char* algorithm;
+    const char* protocol;
+  };
+  struct P2p {
+    const char* function;
+    void* buffer;
+    const char* type;
+    std::size_t count;
+    int peer;
+    std::uint8_t channels;
+  };
   std::uint8_t type;
   void* parent;
   int rank;
   union {
-    struct {
-      std::uint64_t seq;
-      const char* function;
-      const void* send;
-      void* recv;
-      std::size_t count;
-      int root;
-      const char* type;
-      std::uint8_t channels, warps;
-      const char* algorithm;
-      const char* protocol;
-    } coll;
-    struct {
-      const char* function;
-      void* buffer;
-      const char* type;
-      std::size_t count;
-      int peer;
-      std::uint8_t channels;
-    } p2p;
+    Coll coll;
+    P2p p2p;
     ProxyOp proxy_op;
     ProxyStep proxy_step;
     KernelCh kernel;
@@ -198,54 +205,60 @@ struct EventV4 {
 
 // Version 6 only adds types to version 5: the copy engine's collectives, of which only the size matters here.
 struct EventV5 {
+  struct GroupApi {
+    bool graph_captured;
+    int depth;
+  };
+  struct CollApi {
+    const char* function;
+    std::size_t count;
+    const char* type;
+    int root;
+    void* stream;
+    bool graph_captured;
+  };
+  struct P2pApi {
+    const char* function;
+    std::size_t count;
+    const char* type;
+    void* stream;
+    bool graph_captured;
+  };
+  struct KernelLaunch {
+    void* stream;
+  };
+  struct Coll {
+    std::uint64_t seq;
+    const char* function;
+    const void* send;
+    void* recv;
+    std::size_t count;
+    int root;
+    const char* type;
+    std::uint8_t channels, warps;
+    const char* algorithm;
+    const char* protocol;
+    void* parent_group;
+  };
+  struct P2p {
+    const char* function;
+    void* buffer;
+    const char* type;
+    std::size_t count;
+    int peer;
+    std::uint8_t channels;
+    void* parent_group;
+  };
   std::uint64_t type;
   void* parent;
   int rank;
   union {
-    struct {
-      bool graph_captured;
-      int depth;
-    } group_api;
-    struct {
-      const char* function;
-      std::size_t count;
-      const char* type;
-      int root;
-      void* stream;
-      bool graph_captured;
-    } coll_api;
-    struct {
-      const char* function;
-      std::size_t count;
-      const char* type;
-      void* stream;
-      bool graph_captured;
-    } p2p_api;
-    struct {
-      void* stream;
-    } kernel_launch;
-    struct {
-      std::uint64_t seq;
-      const char* function;
-      const void* send;
-      void* recv;
-      std::size_t count;
-      int root;
-      const char* type;
-      std::uint8_t channels, warps;
-      const char* algorithm;
-      const char* protocol;
-      void* parent_group;
-    } coll;
-    struct {
-      const char* function;
-      void* buffer;
-      const char* type;
-      std::size_t count;
-      int peer;
-      std::uint8_t channels;
-      void* parent_group;
-    } p2p;
+    GroupApi group_api;
+    CollApi coll_api;
+    P2pApi p2p_api;
+    KernelLaunch kernel_launch;
+    Coll coll;
+    P2p p2p;
     ProxyOp proxy_op;
     ProxyStep proxy_step;
     KernelCh kernel;
