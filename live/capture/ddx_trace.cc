@@ -59,6 +59,7 @@ Recorder& recorder() { return *std::launder(reinterpret_cast<Recorder*>(g_storag
 constexpr int kDepth = 8;
 struct Nesting {
   std::uint64_t calls[kDepth];
+  std::uint32_t groups[kDepth];
   int depth;
 };
 __attribute__((tls_model("initial-exec"))) thread_local Nesting t_nesting{};
@@ -334,7 +335,10 @@ DDX_EXPORT uint64_t ddx_begin(const ddx_call_info* info) {
   call.issue = monotonic();
   const std::uint64_t id = append(*to, call, info);
   Nesting& nesting = t_nesting;
-  if (nesting.depth < kDepth) nesting.calls[nesting.depth] = id;
+  if (nesting.depth < kDepth) {
+    nesting.calls[nesting.depth] = id;
+    nesting.groups[nesting.depth] = info->group;
+  }
   ++nesting.depth;
   const std::uint32_t bit = 1U << info->layer;
   if ((__atomic_load_n(&to->header()->layers, __ATOMIC_RELAXED) & bit) == 0) __atomic_fetch_or(&to->header()->layers, bit, __ATOMIC_RELAXED);
@@ -371,6 +375,11 @@ DDX_EXPORT void ddx_waited(uint64_t call) {
 }
 
 DDX_EXPORT uint64_t ddx_current(void) { return current_call(); }
+
+DDX_EXPORT uint32_t ddx_current_group(void) {
+  const Nesting& nesting = t_nesting;
+  return nesting.depth == 0 ? 0 : nesting.groups[std::min(nesting.depth, kDepth) - 1];
+}
 
 DDX_EXPORT uint16_t ddx_batch(void) {
   // 0 is no batch.

@@ -75,8 +75,9 @@ void ddx_ended(uint64_t call, int64_t when);
 /* The host's wait for it returned: it was over by now. */
 void ddx_waited(uint64_t call);
 
-/* This thread's current call; 0: none. */
+/* This thread's current call, and the group that it was made in; 0: none. */
 uint64_t ddx_current(void);
+uint32_t ddx_current_group(void);
 /* A new number for calls that are posted together. */
 uint16_t ddx_batch(void);
 

@@ -28,7 +28,7 @@ THIRD_PARTIES = [
     (re.compile(r"benchmark/"), "Google Benchmark"),
 ]
 # The standard library's have neither dot nor folder; these are the system's.
-SYSTEM = re.compile(r"[a-z_0-9]+$|(unistd|fcntl|signal|dlfcn|poll|pthread|spawn|dirent|termios)\.h$|sys/[a-z]+\.h$")
+SYSTEM = re.compile(r"[a-z_0-9]+$|(unistd|fcntl|signal|dlfcn|link|poll|pthread|sched|spawn|dirent|termios|stddef|stdint)\.h$|sys/[a-z]+\.h$")
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^">]+)[">]')
 
