@@ -8,6 +8,7 @@ import threading
 _MOST_FRAMES = 16  # that are kept of a chain, the innermost
 _MOST_WALKED = 96
 _MOST_CHAINS = 1 << 16
+_TYPED = ("<string>", "<stdin>")  # python -c, and the prompt; other such names are generated code's
 _WRAPPERS = ("typing_extensions.py",)  # in site-packages: its decorators stand between the user and torch
 
 
@@ -93,7 +94,11 @@ class Sites:
         return site
 
     def _is_users(self, file):
-        if file.startswith(("<frozen", *self._inner)) or file.endswith(_WRAPPERS):
+        if file.startswith(self._inner) or file.endswith(_WRAPPERS):
+            return False
+        if file.startswith("<"):
+            return file in _TYPED
+        if not os.path.isabs(file) and not os.path.exists(file):  # names that torch.fx gives to what it generates
             return False
         # The library's folder holds site-packages, which is the user's.
         inside = self._library is not None and file.startswith(self._library)

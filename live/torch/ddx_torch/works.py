@@ -77,6 +77,9 @@ class Works:
             self._wake()
             self._gone.acquire(True, 2)
         self._sweep()
+        for key, entry in list(self._open.items()):
+            if not self._can_complete(entry):
+                self._let_go(key)
 
     def _wake(self):
         self._asleep = False
