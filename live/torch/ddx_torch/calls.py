@@ -46,7 +46,6 @@ class Shape:
     def __init__(self, name, schema):
         self.name = name
         self.kind = KINDS[OPERATIONS.get(name, "unknown")]
-        self.arguments = len(schema.arguments)
         self.names = [argument.name for argument in schema.arguments]
         self.defaults = [a.default_value if a.has_default_value() else None for a in schema.arguments]
         types = [str(argument.type) for argument in schema.arguments]
@@ -66,16 +65,21 @@ class Shape:
             self.splits = lists[0], lists[1]
         self.is_async = next((i for i, a in enumerate(schema.arguments) if a.name in ("async_op", "asyncOp")), None)
         self.blocks = name == "monitored_barrier_"
+        # Those behind have defaults, and are not asked for or known by them.
+        places = (self.output, self.input, self.group, self.reduction, self.peer, self.tag, *(self.splits or ()))
+        self.needed = 1 + max(place for place in places if place is not None)
 
 
 class Calls:
     def __init__(self, torch, recorder, sites, groups, works):
         self._torch, self._recorder, self._sites, self._groups, self._works = torch, recorder, sites, groups, works
-        self._bindings = torch._C._distributed_c10d
+        bindings = torch._C._distributed_c10d
+        self._group_of, self._work_of = bindings.ProcessGroup.unbox, bindings.Work.unbox
+        self._modes = getattr(torch._C, "_len_torch_function_stack", lambda: 0)
         self.batches = threading.local()  # `open`: number of the coalesced batch; `posted`: of batch_isend_irecv
         self.trouble = None
         self._elements = {getattr(torch, name): number for name, number in ELEMENTS.items() if hasattr(torch, name)}
-        names = self._bindings.ReduceOp.RedOpType
+        names = bindings.ReduceOp.RedOpType
         self._reductions = {int(getattr(names, name)): number for name, number in REDUCTIONS.items() if hasattr(names, name)}
         self._told_blind = set()
         self._real_types = {torch.Tensor: True}
@@ -121,10 +125,10 @@ class Calls:
 
     def _record(self, shape, arguments, named):
         """None: not to be recorded; else (call, group, on the host, asynchronous, site)."""
-        if named or len(arguments) < shape.arguments:
+        if named or len(arguments) < shape.needed:
             arguments = self._filled(shape, arguments, named)
         # The user's modes are not to see what is asked here.
-        if self._torch._C._len_torch_function_stack() > 0:
+        if self._modes() > 0:
             with self._torch._C.DisableTorchFunction():
                 return self._begin(shape, arguments)
         return self._begin(shape, arguments)
@@ -145,11 +149,13 @@ class Calls:
         first = first if first is not None else _first(come_out)
         if first is not None and not self._is_real(first):
             return None
-        group = self._bindings.ProcessGroup.unbox(arguments[shape.group])
+        group = self._group_of(arguments[shape.group])
         number, size = self._groups.of(group)
 
         on_host = first is not None and first.device.type == "cpu"
-        is_async = arguments[shape.is_async] if shape.is_async is not None else not shape.blocks
+        is_async = not shape.blocks
+        if shape.is_async is not None and shape.is_async < len(arguments):
+            is_async = arguments[shape.is_async]
         batch = getattr(self.batches, "open", 0)
         if kind in _TRANSFERS:
             is_async, batch = self._of_transfer(batch)
@@ -177,7 +183,7 @@ class Calls:
         if work is None:
             self._recorder.waited(call)
             return
-        self._works.add(self._bindings.Work.unbox(work), call, group, is_async, site)
+        self._works.add(self._work_of(work), call, group, is_async, site)
 
     def _is_real(self, tensor):
         """Compilers call with tensors that stand for others."""
@@ -286,6 +292,9 @@ def _first(tensors):
 
 
 def _count(tensors):
-    if type(tensors) in (list, tuple):
-        return sum(map(_count, tensors)) if len(tensors) != 1 else _count(tensors[0])
-    return tensors.numel()
+    if type(tensors) not in (list, tuple):
+        return tensors.numel()
+    count = 0
+    for tensor in tensors:
+        count += _count(tensor)
+    return count

@@ -53,14 +53,11 @@ class Sites:
 
     def _of(self, frame):
         key = []
-        add = key.append
-        walked = frame
-        for _ in range(_MOST_WALKED):
-            if walked is None:
-                break
-            add(id(walked.f_code))
-            add(walked.f_lasti)
+        walked, left = frame, _MOST_WALKED
+        while walked is not None and left:
+            key += id(walked.f_code), walked.f_lasti
             walked = walked.f_back
+            left -= 1
         key = tuple(key)
         known = self._chains.get(key)
         if known is not None:

@@ -20,7 +20,11 @@ class _Entry:
     __slots__ = ("work", "call", "group", "hidden", "born", "site")
 
     def __init__(self, work, call, group, hidden, site):
-        self.work, self.call, self.group, self.hidden, self.site = work, call, group, hidden, site
+        self.work = work
+        self.call = call
+        self.group = group
+        self.hidden = hidden
+        self.site = site
         self.born = time.monotonic()
 
 

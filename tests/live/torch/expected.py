@@ -163,10 +163,13 @@ def of_recorder(capture, entries):
         if kind in ("send", "recv") or is_monitored(call):
             continue
         mine.append((group, kind, element, count))
-        # gloo makes a reduce_scatter of an all_reduce, and that is what is recorded.
-        at = len(mine) - 1
-        if kind == "reduce_scatter" and at < len(theirs) and theirs[at][:3] == (group, "all_reduce", element):
-            theirs[at] = mine[at]
+        # gloo makes a reduce_scatter of an all_reduce a tensor, and those are what is recorded.
+        at = end = len(mine) - 1
+        while kind == "reduce_scatter" and sum(t[3] for t in theirs[at:end]) < count and end < len(theirs):
+            end += 1
+        parts = theirs[at:end]
+        if parts and {part[:3] for part in parts} == {(group, "all_reduce", element)} and sum(p[3] for p in parts) == count:
+            theirs[at:end] = [mine[at]]
     yield from differences("the flight recorder", mine[: len(theirs)], theirs)
 
 
