@@ -203,7 +203,7 @@ class Calls:
 
     def _reduction_of_caller(self):
         """Where the argument does not tell (torch 2.6): it is a local of the function of torch.distributed that calls."""
-        frame = _frame(4)
+        frame = _frame(5)
         for _ in range(3):
             if frame is None or not frame.f_code.co_filename.endswith("distributed_c10d.py"):
                 break
@@ -218,7 +218,7 @@ class Calls:
 
     def _of_transfer(self, batch):
         """(asynchronous, batch) of a send or receive, which its arguments do not tell: the functions that made it do."""
-        frame = _frame(3)
+        frame = _frame(4)
         is_async = True
         for _ in range(16):  # the user's modes may stand between
             if frame is None:
