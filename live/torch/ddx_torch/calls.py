@@ -86,7 +86,8 @@ class Calls:
 
     def kernel(self, operation, shape):
         torch, record, works = self._torch, self._record, self._works
-        redispatch = operation._handle.redispatch_boxed
+        handle = getattr(operation, "_handle", None)
+        redispatch = getattr(handle, "redispatch_boxed", None) or operation.redispatch
         following = torch._C._dispatch_keyset_full_after(torch._C.DispatchKey.BackendSelect)
         returned = self._recorder.returned
 

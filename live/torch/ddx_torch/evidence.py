@@ -44,7 +44,7 @@ class Evidence:
         self._begun = True
         self._hook_exceptions()
         self._listen()
-        atexit.register(self._leave)
+        at_end(self._leave)
 
     def set_rank(self, rank):
         self._rank = str(rank)
@@ -114,12 +114,17 @@ class Evidence:
 
     def _leave(self):
         try:
-            # Where a program's own hook replaced ours: the interpreter notes what it could not catch.
-            value = getattr(sys, "last_value", None)
+            # Where a program's own hook replaced ours, the interpreter has noted what it could not catch. Processes of
+            # multiprocessing have no hook: there it is still on its way, or has become an exit.
+            value = sys.exc_info()[1] or getattr(sys, "last_value", None)
+            if isinstance(value, SystemExit):
+                value = value.__context__ if value.code else None
             if isinstance(value, BaseException):
                 self._raised(type(value), value, value.__traceback__)
             if not self._dumped:
                 self.keep(stacks=False)
+            if _is_multiprocessing_child():  # the library's own last word would not come
+                self._recorder.event("torn_down")
             if self._fifo_path is not None:
                 os.unlink(self._fifo_path)
         except BaseException:
@@ -149,6 +154,13 @@ class Evidence:
                 frames = "torch._inductor.codecache" in sys.modules
                 return dump(includeCollectives=True, includeStackTraces=frames, onlyActive=False)
         return None
+
+
+def at_end(function):
+    """Before the interpreter is taken down. Processes of multiprocessing leave without a word to atexit."""
+    atexit.register(function)
+    if _is_multiprocessing_child():
+        sys.modules["multiprocessing.util"].Finalize(None, function, exitpriority=-1000)
 
 
 def _is_multiprocessing_child():

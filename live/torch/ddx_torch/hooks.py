@@ -74,6 +74,7 @@ class Hooks:
         for words in self.blind:
             self.recorder.event("layer_blind", 0, "torch: " + words)
         self.evidence.begin()
+        self.works.begin()
 
     def hook_operations(self):
         torch = self.torch

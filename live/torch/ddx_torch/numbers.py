@@ -65,4 +65,5 @@ EVENTS = {
     "group_aborted": 4,
     "async_error": 5,
     "exception": 6,
+    "torn_down": 8,
 }

@@ -5,9 +5,10 @@ backend's thread: a callback on a future does so while the interpreter is taken 
 (docs/torch-capture.md)."""
 
 import _thread
-import atexit
 import sys
 import time
+
+from .evidence import at_end
 
 _SHORT_S = 0.002  # between two looks at calls whose end the host will not tell
 _LONG_S = 0.02
@@ -32,7 +33,6 @@ class Works:
     def __init__(self, recorder):
         self._recorder = recorder
         self.forget()
-        atexit.register(self.stop)
 
     def forget(self):
         """Of a forked child: it has none of its parent's threads."""
@@ -74,8 +74,14 @@ class Works:
         wait._torchdynamo_disable = True  # a compiler is not to look inside
         work_type.wait = wait
 
+    def begin(self):
+        """The program has begun to use torch.distributed."""
+        at_end(self.stop)
+
     def stop(self):
         """Before the interpreter is taken down: no thread of ours is inside torch then."""
+        if self._stopping:
+            return
         self._stopping = True
         if self._running:
             self._wake()

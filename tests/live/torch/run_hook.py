@@ -61,6 +61,11 @@ class Place:
             for job in jobs:
                 job.kill()
 
+    def has_recorder(self):
+        """Whether this torch has a flight recorder for gloo."""
+        asked = "import sys, torch; sys.exit(not hasattr(torch._C._distributed_c10d, '_dump_fr_trace'))"
+        return subprocess.run([self.python, "-c", asked], timeout=LIMIT_S).returncode == 0
+
     def captures(self):
         return captures(self.folder)
 
@@ -175,7 +180,7 @@ def test_raises(place):
     stacks = (place.folder / "stacks/rank_0.txt").read_text()
     assert "thread" in stacks.lower(), stacks
     dump = place.folder / "flight_recorder/rank_0"
-    if dump.exists():  # where this torch has a recorder for gloo
+    if place.has_recorder():
         assert len(pickle.loads(dump.read_bytes())["entries"]) == 1
 
 
@@ -194,6 +199,19 @@ def test_raises_hooked(place):
 
 def test_raises_in_thread(place):
     raised_in_deep(place, "raises_in_thread")
+
+
+def test_spawns(place):
+    capture, _ = raised_in_deep(place, "spawns")
+    assert all(call["end"] for call in capture.calls)
+
+
+def test_processes(place):
+    capture, _ = raised_in_deep(place, "processes")
+    assert all(call["end"] for call in capture.calls)
+    assert (place.folder / "flight_recorder/rank_0").exists() == place.has_recorder()
+    assert event(capture, "torn_down")
+    assert not list(place.folder.glob("*.request"))
 
 
 def test_reductions_of_callers(place):

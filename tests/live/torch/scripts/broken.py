@@ -1,11 +1,10 @@
 """One process alone; argv[1] says what happens in it."""
 
-import datetime
+import _thread
 import os
 import sys
 import threading
 import time
-import _thread
 
 import torch
 import torch.distributed as dist
@@ -105,6 +104,25 @@ def forks():
         os.waitpid(child, 0)
         dist.all_reduce(torch.ones(4))
     dist.destroy_process_group()
+
+
+def spawned(rank):
+    raises()
+
+
+def spawns():
+    """Ranks made by torch.multiprocessing, which pass exceptions on to their parent."""
+    torch.multiprocessing.spawn(spawned, nprocs=1)
+
+
+def processes():
+    """Ranks made by multiprocessing."""
+    import multiprocessing
+
+    process = multiprocessing.get_context("spawn").Process(target=spawned, args=(0,))
+    process.start()
+    process.join()
+    sys.exit(process.exitcode)
 
 
 def meta():
