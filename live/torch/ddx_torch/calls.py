@@ -125,7 +125,7 @@ class Calls:
                 pass
 
     def _record(self, shape, arguments, named):
-        """None: not to be recorded; else (call, group, on the host, asynchronous, site)."""
+        """None: not to be recorded; else what _made() needs."""
         if named or len(arguments) < shape.needed:
             arguments = self._filled(shape, arguments, named)
         # The user's modes are not to see what is asked here.
@@ -151,7 +151,7 @@ class Calls:
         if first is not None and not self._is_real(first):
             return None
         group = self._group_of(arguments[shape.group])
-        number, size = self._groups.of(group)
+        number, size, can_ask = self._groups.of(group)
 
         on_host = first is not None and first.device.type == "cpu"
         is_async = not shape.blocks
@@ -174,17 +174,17 @@ class Calls:
         site = self._sites.here(3)
         flags = (ASYNC if is_async else 0) | (0 if on_host else NO_END)
         call = self._recorder.begin(kind, element, reduction, flags, number, peer, site, count, batch, more)
-        return call, number, on_host, is_async, site
+        return call, number, on_host, is_async, site, can_ask
 
     def _made(self, shape, began, result):
-        call, group, on_host, is_async, site = began
+        call, group, on_host, is_async, site, can_ask = began
         if not on_host:
             return
         work = result[-1] if type(result) is tuple else result
         if work is None:
             self._recorder.waited(call)
             return
-        self._works.add(self._work_of(work), call, group, is_async, site)
+        self._works.add(self._work_of(work), call, group, is_async, site, can_ask)
 
     def _is_real(self, tensor):
         """Compilers call with tensors that stand for others."""

@@ -24,6 +24,7 @@ class Evidence:
         self._lock = _thread.allocate_lock()
         self._told = None
         self.forget()
+        self._forked = False
 
     def forget(self):
         """Of a forked child: requests are its parent's, and so are the exceptions until it makes a group."""
@@ -35,6 +36,7 @@ class Evidence:
                 pass
         self._fifo = self._fifo_path = None
         self._dumped = self._begun = False
+        self._forked = True
         self._lock = _thread.allocate_lock()
 
     def begin(self):
@@ -123,7 +125,7 @@ class Evidence:
                 self._raised(type(value), value, value.__traceback__)
             if not self._dumped:
                 self.keep(stacks=False)
-            if _is_multiprocessing_child():  # the library's own last word would not come
+            if self._forked and _is_multiprocessing_child():  # it leaves without the library's own last word
                 self._recorder.event("torn_down")
             if self._fifo_path is not None:
                 os.unlink(self._fifo_path)

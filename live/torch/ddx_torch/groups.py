@@ -13,10 +13,10 @@ class Groups:
 
     def forget(self):
         """Of a forked child, whose file has no groups yet."""
-        self._known = {}  # id of a group -> (number, size)
+        self._known = {}  # id of a group -> (number, size, whether it is gloo's alone)
 
     def of(self, group):
-        """(number, size)"""
+        """(number, size, whether it is gloo's alone)"""
         known = self._known.get(id(group))
         return known if known is not None else self._add(group)
 
@@ -51,8 +51,8 @@ class Groups:
         self.seen.append(backend)
         key = id(group)
         self._references[key] = weakref.ref(group, lambda _: self._known.pop(key, None))
-        self._known[key] = number, size
-        return number, size
+        self._known[key] = number, size, backend == "gloo"
+        return self._known[key]
 
     def add_made(self, group, ranks):
         """A group that has just been made, before torch itself knows its members."""

@@ -18,14 +18,15 @@ _OURS = 2  # references to a Work that only the table below holds, as sys.getref
 
 
 class _Entry:
-    __slots__ = ("work", "call", "group", "hidden", "born", "site")
+    __slots__ = ("work", "call", "group", "hidden", "born", "site", "can_ask")
 
-    def __init__(self, work, call, group, hidden, site):
+    def __init__(self, work, call, group, hidden, site, can_ask):
         self.work = work
         self.call = call
         self.group = group
         self.hidden = hidden
         self.site = site
+        self.can_ask = can_ask
         self.born = time.monotonic()
 
 
@@ -43,11 +44,12 @@ class Works:
         self._bell.acquire()
         self._gone = _thread.allocate_lock()
 
-    def add(self, work, call, group, is_async, site):
-        """`work`: the same object that the caller will be given."""
+    def add(self, work, call, group, is_async, site, can_ask):
+        """`work`: the same object that the caller will be given. `can_ask`: its backend answers at once when it is asked
+        whether it is over (gloo's: MPI's waits for what runs before)."""
         if self._stopping:
             return
-        self._open[id(work)] = _Entry(work, call, group, is_async, site)
+        self._open[id(work)] = _Entry(work, call, group, is_async and can_ask, site, can_ask)
         if not self._running:
             self._start()
         elif self._asleep:
@@ -136,7 +138,7 @@ class Works:
             # Who waits at once tells more exactly.
             if not entry.hidden and now - entry.born < _LONG_S:
                 continue
-            if entry.work.is_completed():
+            if entry.can_ask and entry.work.is_completed():
                 if self._open.pop(key, None) is not None:
                     changed = True
                     self._completed(entry)
@@ -159,6 +161,8 @@ class Works:
     @staticmethod
     def _can_complete(entry):
         """gloo's sends, receives and some more say they are open until somebody waits; they have no future either."""
+        if not entry.can_ask:
+            return False
         try:
             return entry.work.get_future() is not None
         except Exception:

@@ -32,8 +32,8 @@ class Place:
         self.python, self.library, self.folder = python, library, folder
         self.variables = environment(library, folder)
 
-    def alone(self, what, *options):
-        command = [self.python, *options, str(HERE / "scripts/broken.py"), what]
+    def alone(self, what, *arguments, options=()):
+        command = [self.python, *options, str(HERE / "scripts/broken.py"), what, *arguments]
         return subprocess.run(
             command, env=self.variables, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=LIMIT_S
         )
@@ -110,7 +110,7 @@ def test_plain(place):
 
 def test_isolated(place):
     """python -I reads no PYTHONPATH: no hook, no capture, the same job."""
-    is_plain(place.alone("plain", "-I"))
+    is_plain(place.alone("plain", options=["-I"]))
     assert not place.captures()
 
 
@@ -158,8 +158,8 @@ def test_trouble(place):
     assert "KeyError: 'of ours'" in event(capture, "layer_blind")["text"]
 
 
-def raised_in_deep(place, what, own_words=None):
-    done = place.alone(what)
+def raised_in_deep(place, what, *arguments, own_words=None):
+    done = place.alone(what, *arguments)
     assert done.returncode == (0 if what == "raises_in_thread" else 1), done.stderr
     if own_words is None:
         assert "ValueError: the words of it" in done.stderr
@@ -194,7 +194,7 @@ def test_raises_early(place):
 
 
 def test_raises_hooked(place):
-    raised_in_deep(place, "raises_hooked", "own hook ValueError")
+    raised_in_deep(place, "raises_hooked", own_words="own hook ValueError")
 
 
 def test_raises_in_thread(place):
@@ -207,7 +207,16 @@ def test_spawns(place):
 
 
 def test_processes(place):
-    capture, _ = raised_in_deep(place, "processes")
+    processes_by(place, "spawn")
+
+
+def test_forked_processes(place):
+    processes_by(place, "fork")
+
+
+def processes_by(place, way):
+    """multiprocessing prints exceptions itself, and leaves forked processes without atexit."""
+    capture, _ = raised_in_deep(place, "processes", way)
     assert all(call["end"] for call in capture.calls)
     assert (place.folder / "flight_recorder/rank_0").exists() == place.has_recorder()
     assert event(capture, "torn_down")

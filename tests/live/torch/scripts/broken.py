@@ -119,7 +119,7 @@ def processes():
     """Ranks made by multiprocessing."""
     import multiprocessing
 
-    process = multiprocessing.get_context("spawn").Process(target=spawned, args=(0,))
+    process = multiprocessing.get_context(sys.argv[2]).Process(target=spawned, args=(0,))
     process.start()
     process.join()
     sys.exit(process.exitcode)
