@@ -374,6 +374,11 @@ DDX_EXPORT void ddx_waited(uint64_t call) {
   if (to != nullptr) to->mark_end(call, monotonic(), kEndAtHost);
 }
 
+DDX_EXPORT void ddx_no_end(uint64_t call) {
+  Writer* to = call == 0 ? nullptr : writer();
+  if (to != nullptr) to->mark_flags(call, kNoEnd);
+}
+
 DDX_EXPORT uint64_t ddx_current(void) { return current_call(); }
 
 DDX_EXPORT uint32_t ddx_current_group(void) {

@@ -74,6 +74,8 @@ void ddx_started(uint64_t call, int64_t when);
 void ddx_ended(uint64_t call, int64_t when);
 /* The host's wait for it returned: it was over by now. */
 void ddx_waited(uint64_t call);
+/* Nothing will tell when it is over, though that was not known when it began. */
+void ddx_no_end(uint64_t call);
 
 /* This thread's current call, and the group that it was made in; 0: none. */
 uint64_t ddx_current(void);
