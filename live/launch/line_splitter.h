@@ -19,19 +19,24 @@ class LineSplitter {
   static constexpr std::size_t kLongest = 64 << 10;
 
   void feed(std::string_view bytes, const std::function<void(const Line&)>& give) {
+    if (!bytes.empty() && rest_.ends_with('\r')) {  // "\r\n" in two pieces, or a line that ended with "\r"
+      const bool both = bytes.front() == '\n';
+      rest_.pop_back();
+      give({rest_, both ? '\n' : '\r'});
+      rest_.clear();
+      if (both) bytes.remove_prefix(1);
+    }
     while (!bytes.empty()) {
-      // Of "\r\n" that came in two pieces, the line was given at the first.
       const std::size_t end = bytes.find_first_of("\r\n");
-      if (end == std::string_view::npos) {
-        rest_.append(bytes);
-        break;
-      }
-      if (bytes[end] == '\r' && end + 1 == bytes.size()) {  // perhaps "\r\n": wait
+      const bool open = end == std::string_view::npos || (bytes[end] == '\r' && end + 1 == bytes.size());
+      if (open) {
         rest_.append(bytes);
         break;
       }
       const bool both = bytes[end] == '\r' && bytes[end + 1] == '\n';
-      give_line(bytes.substr(0, end), both ? '\n' : bytes[end], give);
+      rest_.append(bytes.substr(0, end));
+      give({rest_, both ? '\n' : bytes[end]});
+      rest_.clear();
       bytes.remove_prefix(end + (both ? 2 : 1));
     }
     while (rest_.size() > kLongest) {
@@ -54,21 +59,6 @@ class LineSplitter {
   std::string_view rest() const { return rest_; }
 
  private:
-  void give_line(std::string_view head, char end, const std::function<void(const Line&)>& give) {
-    if (rest_.ends_with('\r')) {  // it was a whole line after all, unless this is its '\n'
-      std::string line = std::move(rest_);
-      rest_.clear();
-      line.pop_back();
-      if (head.empty() && end == '\n') return give({line, '\n'});
-      give({line, '\r'});
-    }
-    if (rest_.empty()) return give({head, end});
-    rest_.append(head);
-    const std::string line = std::move(rest_);
-    rest_.clear();
-    give({line, end});
-  }
-
   std::string rest_;
 };
 

@@ -6,6 +6,7 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -21,9 +22,11 @@
 #include <map>
 #include <memory>
 #include <random>
+#include <span>
 #include <system_error>
 #include <utility>
 
+#include "live/launch/proc_files.h"
 #include "live/launch/pump_display.h"
 #include "traces/capture/output_offer.h"
 
@@ -62,10 +65,35 @@ PipeEnds make_pipe() {
   return {ends[0], ends[1]};
 }
 
+// One datagram, with descriptors.
+bool send_with(int socket, void* bytes, std::size_t size, std::span<const int> descriptors, int flags) {
+  iovec part{bytes, size};
+  alignas(cmsghdr) char room[CMSG_SPACE(2 * sizeof(int))] = {};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  if (!descriptors.empty()) {
+    message.msg_control = room;
+    message.msg_controllen = CMSG_SPACE(descriptors.size_bytes());
+    cmsghdr* head = CMSG_FIRSTHDR(&message);
+    head->cmsg_level = SOL_SOCKET;
+    head->cmsg_type = SCM_RIGHTS;
+    head->cmsg_len = CMSG_LEN(descriptors.size_bytes());
+    std::memcpy(CMSG_DATA(head), descriptors.data(), descriptors.size_bytes());
+  }
+  ssize_t sent = -1;
+  do {
+    sent = ::sendmsg(socket, &message, MSG_NOSIGNAL | flags);
+  } while (sent < 0 && errno == EINTR);
+  return sent == static_cast<ssize_t>(size);
+}
+
 // One pipe that processes of the job write to.
 struct Source {
   Source(asio::io_context& io, int descriptor, Speaker who)
-      : speaker(who), file(id_of(descriptor)), pipe(io, descriptor) {}
+      : speaker(who), file(id_of(descriptor)), pipe(io, descriptor) {
+    pipe.non_blocking(true);  // a read is never to wait
+  }
   Speaker speaker;
   FileId file;
   stream_descriptor pipe;
@@ -240,12 +268,25 @@ class OutputPump {
     if (peer.uid != ::geteuid() && peer.uid != 0) return;
     if (::recv(link, &offer, sizeof(offer), MSG_DONTWAIT) != static_cast<ssize_t>(sizeof(offer))) return;
     if (offer.magic != capture::kOfferMagic || offer.rank < 0) return;
-    const bool exiting = offer.kind == capture::OfferKind::exiting;
-    if (!exiting) replace(link, offer);
-    if (control_.is_open()) {
-      send_message(control_.native_handle(), exiting ? PumpMessage::Kind::exiting : PumpMessage::Kind::rank, peer.pid,
-                   exiting ? offer.status : offer.rank, "");
+    if (offer.kind == capture::OfferKind::exiting) {
+      if (control_.is_open()) {
+        send_message(control_.native_handle(), PumpMessage::Kind::exiting, peer.pid, offer.status, "");
+      }
+      return;
     }
+    announce(peer.pid, offer.rank);
+    replace(link, offer);
+  }
+
+  // While it waits for its answer it is sure to be there, and to be that process: the handle keeps it known.
+  void announce(pid_t pid, std::int32_t rank) {
+    if (!control_.is_open()) return;
+    const int handle = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0U));
+    const auto stat = read_stat(pid);
+    const std::string about =
+        fmt::format("{} {} {}", stat ? stat->start_ticks : 0, stat ? stat->parent : 0, command_of(pid));
+    send_message(control_.native_handle(), PumpMessage::Kind::rank, pid, rank, about, handle);
+    if (handle >= 0) ::close(handle);
   }
 
   // Whether the stream is one of ours that is not the rank's own: the launcher's, or that of another rank that started
@@ -277,7 +318,8 @@ class OutputPump {
       count = 0;
       answer = {};
     }
-    const bool sent = send_answer(link, answer, pipes, count);
+    const int ends[2] = {pipes[0].write, pipes[1].write};
+    const bool sent = send_with(link, &answer, sizeof(answer), {ends, count}, MSG_DONTWAIT);
     for (std::size_t i = 0; i < count; ++i) {
       ::close(pipes[i].write);
       if (sent) {
@@ -286,27 +328,6 @@ class OutputPump {
         ::close(pipes[i].read);
       }
     }
-  }
-
-  static bool send_answer(int link, capture::OutputAnswer& answer, const std::array<PipeEnds, 2>& pipes,
-                          std::size_t count) {
-    iovec part{&answer, sizeof(answer)};
-    alignas(cmsghdr) char control[CMSG_SPACE(2 * sizeof(int))] = {};
-    msghdr message{};
-    message.msg_iov = &part;
-    message.msg_iovlen = 1;
-    if (count > 0) {
-      message.msg_control = control;
-      message.msg_controllen = CMSG_SPACE(count * sizeof(int));
-      cmsghdr* head = CMSG_FIRSTHDR(&message);
-      head->cmsg_level = SOL_SOCKET;
-      head->cmsg_type = SCM_RIGHTS;
-      head->cmsg_len = CMSG_LEN(count * sizeof(int));
-      for (std::size_t i = 0; i < count; ++i) {
-        std::memcpy(CMSG_DATA(head) + i * sizeof(int), &pipes[i].write, sizeof(int));
-      }
-    }
-    return ::sendmsg(link, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == static_cast<ssize_t>(sizeof(answer));
   }
 
   PumpOptions options_;
@@ -383,7 +404,8 @@ Pump start_pump(const PumpOptions& options) {
   return made;
 }
 
-bool send_message(int control, PumpMessage::Kind kind, std::int32_t pid, std::int32_t number, const std::string& text) {
+bool send_message(int control, PumpMessage::Kind kind, std::int32_t pid, std::int32_t number, const std::string& text,
+                  int descriptor) {
   PumpMessage message;
   message.kind = kind;
   message.pid = pid;
@@ -394,17 +416,24 @@ bool send_message(int control, PumpMessage::Kind kind, std::int32_t pid, std::in
   // What may be missed is not waited for: neither process may stand still because the other does.
   const bool waits =
       kind == PumpMessage::Kind::tell || kind == PumpMessage::Kind::finish || kind == PumpMessage::Kind::done;
-  ssize_t sent = -1;
-  do {
-    sent = ::send(control, &message, size, MSG_NOSIGNAL | (waits ? 0 : MSG_DONTWAIT));
-  } while (sent < 0 && errno == EINTR);
-  return sent == static_cast<ssize_t>(size);
+  return send_with(control, &message, size, {&descriptor, descriptor < 0 ? 0U : 1U}, waits ? 0 : MSG_DONTWAIT);
 }
 
-bool receive_message(int control, PumpMessage& message) {
+bool receive_message(int control, PumpMessage& message, int& descriptor) {
   message.size = 0;
-  const ssize_t got = ::recv(control, &message, sizeof(message), MSG_DONTWAIT);
-  return got >= static_cast<ssize_t>(offsetof(PumpMessage, text));
+  descriptor = -1;
+  iovec part{&message, sizeof(message)};
+  alignas(cmsghdr) char room[CMSG_SPACE(sizeof(int))];
+  msghdr whole{};
+  whole.msg_iov = &part;
+  whole.msg_iovlen = 1;
+  whole.msg_control = room;
+  whole.msg_controllen = sizeof(room);
+  const ssize_t got = ::recvmsg(control, &whole, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  if (got < static_cast<ssize_t>(offsetof(PumpMessage, text))) return false;
+  const cmsghdr* head = CMSG_FIRSTHDR(&whole);
+  if (head != nullptr && head->cmsg_type == SCM_RIGHTS) std::memcpy(&descriptor, CMSG_DATA(head), sizeof(descriptor));
+  return true;
 }
 
 }  // namespace ddx::live

@@ -40,8 +40,10 @@ struct PumpMessage {
 // Throws std::system_error where the system has no process or descriptor left.
 Pump start_pump(const PumpOptions& options);
 
-bool send_message(int control, PumpMessage::Kind kind, std::int32_t pid, std::int32_t number, const std::string& text);
-// False: none is there.
-bool receive_message(int control, PumpMessage& message);
+// `descriptor`: is sent along; -1: none.
+bool send_message(int control, PumpMessage::Kind kind, std::int32_t pid, std::int32_t number, const std::string& text,
+                  int descriptor = -1);
+// False: none is there. `descriptor`: what came along, now the caller's; -1: nothing.
+bool receive_message(int control, PumpMessage& message, int& descriptor);
 
 }  // namespace ddx::live

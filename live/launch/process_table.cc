@@ -101,18 +101,26 @@ ProcessRecord* ProcessTable::add(pid_t pid) {
   const auto stat = read_stat(pid);
   if (!stat) return nullptr;
   if (ProcessRecord* known = latest(pid); known != nullptr && known->start_ticks == stat->start_ticks) return known;
-  if (records_.size() >= kMostRecords) return nullptr;
-  if (ProcessRecord* earlier = latest(pid); earlier != nullptr && earlier->ended == 0) end(*earlier, std::nullopt);
   ProcessRecord record;
   record.pid = pid;
   record.parent = stat->parent;
   record.start_ticks = stat->start_ticks;
   record.state = stat->state;
-  record.started = started_at(stat->start_ticks);
   record.rank = rank_of(pid);
   record.command = command_of(pid);
   record.handle = open_process(pid);
-  latest_[pid] = records_.size();
+  return insert(std::move(record));
+}
+
+ProcessRecord* ProcessTable::insert(ProcessRecord record) {
+  if (records_.size() >= kMostRecords) {
+    if (record.handle >= 0) ::close(record.handle);
+    return nullptr;
+  }
+  if (ProcessRecord* earlier = latest(record.pid); earlier != nullptr && earlier->ended == 0)
+    end(*earlier, std::nullopt);
+  record.started = started_at(record.start_ticks);
+  latest_[record.pid] = records_.size();
   records_.push_back(std::move(record));
   ProcessRecord& added = records_.back();
   epoll_event event{};
@@ -122,8 +130,16 @@ ProcessRecord* ProcessTable::add(pid_t pid) {
   return &added;
 }
 
-void ProcessTable::announce(pid_t pid, std::int32_t rank) {
-  if (ProcessRecord* record = add(pid)) record->rank = rank;
+void ProcessTable::announce(ProcessRecord record) {
+  ProcessRecord* known = latest(record.pid);
+  if (known == nullptr || known->start_ticks != record.start_ticks) {
+    if (record.handle < 0) record.handle = open_process(record.pid);
+    known = insert(std::move(record));
+    if (known != nullptr) look(*known);
+    return;
+  }
+  known->rank = record.rank;
+  if (record.handle >= 0) ::close(record.handle);
 }
 
 void ProcessTable::told_exit(pid_t pid, int status) {

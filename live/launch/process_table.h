@@ -48,8 +48,9 @@ class ProcessTable {
   void ignore(pid_t pid) { ignored_.push_back(pid); }
   // Looks for newcomers below this process, and at the states of all.
   void scan();
-  // One is known before scan() finds it.
-  void announce(pid_t pid, std::int32_t rank);
+  // One is known before scan() finds it, or is gone by now: what was known of it, and its pidfd (-1: none), which is
+  // the table's from now on.
+  void announce(ProcessRecord record);
   void told_exit(pid_t pid, int status);
   // What waitid() gave.
   void reaped(pid_t pid, int status);
@@ -68,6 +69,7 @@ class ProcessTable {
  private:
   ProcessRecord* latest(pid_t pid);
   ProcessRecord* add(pid_t pid);
+  ProcessRecord* insert(ProcessRecord record);
   void look(ProcessRecord& record);
   void end(ProcessRecord& record, std::optional<int> status);
 

@@ -14,6 +14,7 @@
 #include <cerrno>
 #include <chrono>
 #include <filesystem>
+#include <sstream>
 #include <system_error>
 #include <utility>
 
@@ -68,6 +69,7 @@ class Supervisor {
         ended_(io_, ::dup(table_.descriptor())),
         control_(io_, ::dup(pump_.control)) {
     table_.ignore(pump_.pid);
+    know_job();
     table_.scan();
     for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2}) {
       if (!is_ignored(number)) signals_.add(number);
@@ -90,6 +92,17 @@ class Supervisor {
   }
 
  private:
+  // Also where it has ended by now.
+  void know_job() {
+    ProcessRecord record;
+    record.pid = job_.pid;
+    record.parent = ::getpid();
+    if (const auto stat = read_stat(job_.pid)) record.start_ticks = stat->start_ticks;
+    record.rank = rank_of(job_.pid);
+    record.command = fmt::format("{}", fmt::join(options_.command, " "));
+    table_.announce(std::move(record));
+  }
+
   void tell(const std::string& text) {
     const std::string line = text.ends_with('\n') ? text : text + "\n";
     for (std::size_t at = 0; at < line.size(); at += sizeof(PumpMessage::text)) {
@@ -155,27 +168,37 @@ class Supervisor {
     control_.async_wait(stream_descriptor::wait_read, [this](const boost::system::error_code& error) {
       if (error) return;
       PumpMessage message;
-      if (!receive_message(control_.native_handle(), message)) {  // it has ended: nobody reads the job's output now
+      int handle = -1;
+      if (!receive_message(control_.native_handle(), message,
+                           handle)) {  // it has ended: nobody reads the job's output now
         if (errno == EAGAIN || errno == EINTR) return await_pump();
         if (!std::exchange(output_done_, true)) {
           write_error("ddx: the process that keeps the job's output is gone: nothing more is shown or kept\n");
         }
         return finish();
       }
-      on_message(message);
+      on_message(message, handle);
       await_pump();
     });
   }
 
-  void on_message(const PumpMessage& message) {
+  void on_message(const PumpMessage& message, int handle) {
+    const std::string text(message.text,
+                           std::min(static_cast<std::size_t>(std::max(message.size, 0)), sizeof(message.text)));
     switch (message.kind) {
-      case PumpMessage::Kind::rank: table_.announce(message.pid, message.number); break;
-      case PumpMessage::Kind::exiting: table_.told_exit(message.pid, message.number); break;
-      case PumpMessage::Kind::trouble: {
-        const auto size = std::min(static_cast<std::size_t>(std::max(message.size, 0)), sizeof(message.text));
-        tell("ddx: " + std::string(message.text, size));
+      case PumpMessage::Kind::rank: {
+        ProcessRecord record;
+        record.pid = message.pid;
+        record.rank = message.number;
+        record.handle = handle;
+        std::istringstream fields(text);
+        fields >> record.start_ticks >> record.parent;
+        std::getline(fields >> std::ws, record.command);
+        table_.announce(std::move(record));
         break;
       }
+      case PumpMessage::Kind::exiting: table_.told_exit(message.pid, message.number); break;
+      case PumpMessage::Kind::trouble: tell("ddx: " + text); break;
       case PumpMessage::Kind::done:
         output_done_ = true;
         finish();
