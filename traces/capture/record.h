@@ -228,6 +228,7 @@ enum class Field : std::uint8_t {
   element_out = 6,  // ElementType
   timeout = 7,      // ns
   thread = 8,       // the caller's thread id
+  members = 9,      // of the group that new_group makes: global ranks
 };
 
 struct More {

@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "traces/formats/comm_groups.h"
+#include "traces/formats/ddx.h"
 #include "traces/formats/file_bytes.h"
 #include "traces/formats/file_walk.h"
 #include "traces/formats/gzip.h"
@@ -302,6 +303,7 @@ Evidence load(const std::vector<std::string>& paths, const LoadOptions& options)
     pool.work();
   }
   pool.rethrow();
+  list_captured_members(evidence);
   list_stated_groups(evidence);
   list_unlisted_groups(evidence);
   number_profiled_calls(evidence);

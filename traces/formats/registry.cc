@@ -1,5 +1,6 @@
 #include "traces/formats/chakra.h"
 #include "traces/formats/comm_groups.h"
+#include "traces/formats/ddx.h"
 #include "traces/formats/flight_recorder.h"
 #include "traces/formats/importer.h"
 #include "traces/formats/kineto.h"
@@ -15,6 +16,7 @@ namespace ddx::formats {
 // The one list of formats. Where two score alike on a file, the earlier one reads it.
 const std::vector<Importer>& importers() {
   static const std::vector<Importer> kImporters{
+      ddx_importer(),
       flight_recorder_pickle_importer(),
       kineto_importer(),  // before dumps in JSON: a profile may hold a pg_config too
       host_trace_importer(),
