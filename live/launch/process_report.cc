@@ -38,13 +38,18 @@ std::string row(const ProcessRecord& record, const std::string& host) {
   std::string code = "null";
   if (record.status && !killed) code = std::to_string(WEXITSTATUS(*record.status));
   if (!record.status && record.told && record.ended != 0) code = std::to_string(*record.told & 0xff);
-  return fmt::format(
-      "  {{\"pid\": {}, \"parent\": {}, \"rank\": {}, \"host\": {}, \"command\": {}, \"exit_code\": {}, \"signal\": "
-      "{}, "
-      "\"started\": {}, \"ended\": {}}}",
-      record.pid, record.parent, record.rank < 0 ? "null" : std::to_string(record.rank), quoted(host),
-      quoted(record.command), code, killed ? std::to_string(WTERMSIG(*record.status)) : "null",
-      time_text(record.started), time_text(record.ended));
+  const auto pair = [](const char* name, const std::string& value) { return fmt::format("\"{}\": {}", name, value); };
+  const std::string pairs[] = {pair("pid", std::to_string(record.pid)),
+                               pair("parent", std::to_string(record.parent)),
+                               pair("rank", record.rank < 0 ? "null" : std::to_string(record.rank)),
+                               pair("host", quoted(host)),
+                               pair("command", quoted(record.command)),
+                               pair("exit_code", code),
+                               pair("signal", killed ? std::to_string(WTERMSIG(*record.status)) : "null"),
+                               pair("ended_by", record.by_wrap ? "\"wrap\"" : "null"),
+                               pair("started", time_text(record.started)),
+                               pair("ended", time_text(record.ended))};
+  return fmt::format("  {{{}}}", fmt::join(pairs, ", "));
 }
 
 }  // namespace

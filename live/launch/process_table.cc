@@ -31,6 +31,8 @@ constexpr std::uint64_t kInfoExit = 1 << 3;
 
 int open_process(pid_t pid) { return static_cast<int>(::syscall(SYS_pidfd_open, pid, 0U)); }
 
+bool send_signal(int handle, int signal) { return ::syscall(SYS_pidfd_send_signal, handle, signal, nullptr, 0U) == 0; }
+
 std::optional<int> kept_status(int handle) {
   PidfdInfo info{};
   info.mask = kInfoExit;
@@ -90,10 +92,15 @@ std::size_t ProcessTable::alive() const {
       std::count_if(records_.begin(), records_.end(), [](const ProcessRecord& record) { return record.ended == 0; }));
 }
 
-void ProcessTable::signal_all(int signal) const {
+void ProcessTable::end_all(int signal) {
+  for (ProcessRecord& record : records_) {
+    if (record.ended == 0 && record.handle >= 0 && send_signal(record.handle, signal)) record.by_wrap = true;
+  }
+}
+
+void ProcessTable::wake_all() const {
   for (const ProcessRecord& record : records_) {
-    if (record.ended != 0 || record.handle < 0) continue;
-    ::syscall(SYS_pidfd_send_signal, record.handle, signal, nullptr, 0U);
+    if (record.ended == 0 && record.handle >= 0) send_signal(record.handle, SIGCONT);
   }
 }
 

@@ -29,6 +29,7 @@ struct ProcessRecord {
   Nanos ended = 0;            // when it was seen to be gone; 0: not yet
   std::optional<int> status;  // as of wait(2)
   std::optional<int> told;    // what it said it passes to exit()
+  bool by_wrap = false;       // wrap had it ended
   int handle = -1;            // pidfd
 };
 
@@ -62,8 +63,9 @@ class ProcessTable {
   const std::vector<ProcessRecord>& records() const { return records_; }
   // The latest of this number; null: none.
   const ProcessRecord* find(std::int64_t pid) const;
-  // To all that live; never to a process that merely has the number of one.
-  void signal_all(int signal) const;
+  // To all that live, so that they end; never to a process that merely has the number of one.
+  void end_all(int signal);
+  void wake_all() const;  // those that are stopped
   std::size_t alive() const;
 
  private:

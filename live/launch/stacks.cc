@@ -65,6 +65,28 @@ std::string read_until(int file, Nanos deadline) {
   return text;
 }
 
+// One byte into the FIFO that the hook reads (docs/torch-capture.md). False: there is no hook.
+bool request(const std::string& folder, const std::string& host, pid_t pid) {
+  const std::string path = fmt::format("{}/{}-{}.request", folder, host, pid);
+  const int file = ::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
+  if (file < 0) return false;
+  struct stat about {};
+  const bool asked = ::fstat(file, &about) == 0 && S_ISFIFO(about.st_mode) && ::write(file, "?", 1) == 1;
+  ::close(file);
+  return asked;
+}
+
+// Files have their names once they are complete.
+bool is_newer(const std::string& path, Nanos than) {
+  struct stat about {};
+  if (::stat(path.c_str(), &about) != 0) return false;
+  return Nanos{about.st_mtim.tv_sec} * kSecond + about.st_mtim.tv_nsec >= than;
+}
+
+std::string name_of(const Subject& subject) {
+  return subject.rank >= 0 ? fmt::format("rank_{}", subject.rank) : fmt::format("pid_{}", subject.pid);
+}
+
 }  // namespace
 
 std::string output_of(const std::vector<std::string>& command, Nanos limit) {
@@ -100,13 +122,28 @@ std::string output_of(const std::vector<std::string>& command, Nanos limit) {
   return text;
 }
 
-std::size_t ask_for_dumps(const std::string&, const std::vector<Subject>&, Nanos) { return 0; }
+std::size_t ask_for_dumps(const std::string& folder, const std::vector<Subject>& subjects, Nanos limit) {
+  char host[256] = {};
+  ::gethostname(host, sizeof(host) - 1);
+  const Nanos slack = 20 * kMillisecond;  // file systems' clocks tick more coarsely
+  const Nanos asked_at = realtime() - slack;
+  std::vector<std::string> awaited;
+  for (const Subject& subject : subjects) {
+    if (!request(folder, host, subject.pid)) continue;
+    awaited.push_back(folder + "/stacks/" + name_of(subject) + ".txt");
+    awaited.push_back(folder + "/flight_recorder/" + name_of(subject));
+  }
+  const std::size_t asked = awaited.size();
+  for (const Nanos deadline = monotonic() + limit; !awaited.empty() && monotonic() < deadline; ::usleep(20'000)) {
+    std::erase_if(awaited, [asked_at](const std::string& path) { return is_newer(path, asked_at); });
+  }
+  return (asked - awaited.size()) / 2;
+}
 
 void keep_stacks(const std::string& folder, const std::vector<Subject>& subjects, Nanos limit) {
   ::mkdir((folder + "/stacks").c_str(), 0755);
   for (const Subject& subject : subjects) {
-    const std::string path = subject.rank >= 0 ? fmt::format("{}/stacks/rank_{}.txt", folder, subject.rank)
-                                               : fmt::format("{}/stacks/pid_{}.txt", folder, subject.pid);
+    const std::string path = fmt::format("{}/stacks/{}.native.txt", folder, name_of(subject));
     std::ofstream file(path, std::ios::app);
     file << fmt::format("== process {}: {}\n", subject.pid, subject.command);
     file << kernel_view(subject.pid) << std::flush;

@@ -21,7 +21,8 @@ struct Subject {
 // at most so long. Returns how many answered.
 std::size_t ask_for_dumps(const std::string& folder, const std::vector<Subject>& subjects, Nanos limit);
 
-// Appends to FOLDER/stacks/rank_N.txt (pid_N.txt of one without a rank). Debuggers are given up after `limit` each.
+// Appends to FOLDER/stacks/rank_N.native.txt (pid_N.native.txt of one without a rank); rank_N.txt is the torch hook's.
+// Debuggers are given up after `limit` each.
 void keep_stacks(const std::string& folder, const std::vector<Subject>& subjects, Nanos limit);
 
 // What a command writes on its standard output and error, up to a bound. Ended after `limit`. Empty where there is no

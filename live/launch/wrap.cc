@@ -131,7 +131,7 @@ class Supervisor {
     }
     if (ends && ++asked_to_end_ > 1) {
       table_.scan();
-      table_.signal_all(SIGKILL);
+      table_.end_all(SIGKILL);
       ::kill(-job_.pid, SIGKILL);
       return;
     }
@@ -229,6 +229,7 @@ class Supervisor {
   }
 
   void show_status(const std::vector<ProcessView>& processes) {
+    if (view_.files() == 0) return;  // no job of ranks, so far
     const std::uint64_t calls = view_.calls();
     const std::uint64_t step = calls - std::min(calls, std::exchange(last_calls_, calls));
     const Nanos age = realtime() - began_;
@@ -302,13 +303,13 @@ class Supervisor {
     tell("ddx: the job is ended: " + end_reason_);
     table_.scan();
     ::kill(-job_.pid, SIGTERM);
-    table_.signal_all(SIGTERM);
-    table_.signal_all(SIGCONT);
+    table_.end_all(SIGTERM);
+    table_.wake_all();
     killer_.expires_after(kUntilKilled);
     killer_.async_wait([this](const boost::system::error_code& error) {
       if (error || job_ended_) return;
       table_.scan();
-      table_.signal_all(SIGKILL);
+      table_.end_all(SIGKILL);
       ::kill(-job_.pid, SIGKILL);
     });
   }
@@ -320,7 +321,7 @@ class Supervisor {
     ticker_.cancel();
     killer_.cancel();
     table_.reaped(job_.pid, status);
-    if (ending_) table_.signal_all(SIGKILL);  // what would not go with it
+    if (ending_) table_.end_all(SIGKILL);  // what would not go with it
     table_.scan();
     view_.refresh();
     // Its last output; then what is to be said of it.

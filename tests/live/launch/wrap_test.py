@@ -288,8 +288,8 @@ class WrapTest(unittest.TestCase):
         self.assertRegex(err, r"rank 0 \(pid \d+\) has waited .* in all_reduce \(group world, seq 2\)")
         self.assertRegex(err, r"rank 1 \(pid \d+\) is in no call")
         self.assertEqual(process.returncode, 143, err)
-        self.assertRegex((self.out / "stacks" / "rank_0.txt").read_text(), r"kernel: thread \d+ \(ddx_wrap_rank\)")
-        self.assertTrue((self.out / "stacks" / "rank_1.txt").exists())
+        self.assertRegex((self.out / "stacks" / "rank_0.native.txt").read_text(), r"kernel: thread \d+ \(ddx_wrap_rank\)")
+        self.assertTrue((self.out / "stacks" / "rank_1.native.txt").exists())
 
     def test_a_hang_may_end_the_job(self):
         done = self.wrap(self.ranks("call enter stay", "call stay"), "--hang-after", "2s", "--on-hang", "kill")
