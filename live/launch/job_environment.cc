@@ -85,8 +85,9 @@ JobEnvironment job_environment(const std::string& folder, const std::string& add
     job.missing.emplace_back("ddx's Python package is not there: calls of PyTorch are not recorded");
   } else if (options.torch) {
     set("PYTHONPATH", prepended(parts.torch, variable("PYTHONPATH"), ':'));
-    for (const char* name : {"TORCH_FR_BUFFER_SIZE", "TORCH_NCCL_TRACE_BUFFER_SIZE"}) {
-      if (variable(name).empty()) set(name, "2000");
+    // Its older name makes newer releases warn on the job's standard error.
+    if (variable("TORCH_FR_BUFFER_SIZE").empty() && variable("TORCH_NCCL_TRACE_BUFFER_SIZE").empty()) {
+      set("TORCH_FR_BUFFER_SIZE", "2000");
     }
   }
   return job;
