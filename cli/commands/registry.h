@@ -28,5 +28,6 @@ Command explain_command();
 Command convert_command();
 Command sim_command();
 Command predict_command();
+Command wrap_command();
 
 }  // namespace ddx::cli

@@ -16,6 +16,7 @@
 #include <ctime>
 #include <new>
 
+#include "live/capture/rank_output.h"
 #include "traces/capture/writer.h"
 
 namespace {
@@ -82,6 +83,10 @@ std::int32_t number_in(std::initializer_list<const char*> variables) {
   return -1;
 }
 
+std::int32_t rank_of_environment() {
+  return number_in({"RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"});
+}
+
 std::size_t read_file(const char* path, char* into, std::size_t room) {
   const int file = open(path, O_RDONLY | O_CLOEXEC);
   if (file < 0) return 0;
@@ -113,7 +118,7 @@ void fill(Header& header) {
   header.process_start = process_start();
   Identity& told = recorder().identity;
   const auto either = [](std::int32_t said, std::int32_t found) { return said >= 0 ? said : found; };
-  header.rank = either(told.rank, number_in({"RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"}));
+  header.rank = either(told.rank, rank_of_environment());
   header.world_size =
       either(told.world_size, number_in({"WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}));
   header.local_rank =
@@ -178,6 +183,7 @@ void forget_in_child() {
 __attribute__((constructor(101))) void prepare() {
   new (g_storage) Recorder;
   pthread_atfork(nullptr, nullptr, forget_in_child);
+  offer_output(rank_of_environment());
 }
 
 __attribute__((destructor(101))) void leave() {
@@ -262,7 +268,10 @@ DDX_EXPORT int ddx_recording(void) { return writer() != nullptr ? 1 : 0; }
 
 DDX_EXPORT void ddx_identify(int32_t rank, int32_t world_size, int32_t local_rank) {
   Identity& told = recorder().identity;
-  if (rank >= 0) told.rank = rank;
+  if (rank >= 0) {
+    told.rank = rank;
+    offer_output(rank);
+  }
   if (world_size >= 0) told.world_size = world_size;
   if (local_rank >= 0) told.local_rank = local_rank;
   if (recorder().state.load(std::memory_order_acquire) != State::open) return;

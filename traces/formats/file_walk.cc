@@ -72,6 +72,8 @@ void walk_folder(const std::string& top, Walk& walk) {
       struct stat about = {};
       if (::stat(path.c_str(), &about) != 0) {
         add_file(walk, path, nullptr);  // a dangling link or a file that went away: reading it says so
+      } else if (S_ISFIFO(about.st_mode) && name.ends_with(".request")) {
+        continue;  // what a process under `ddx wrap` listens on
       } else if (!S_ISDIR(about.st_mode)) {
         add_file(walk, path, &about);
       } else if (depth + 1 >= kMaxDepth) {

@@ -1,0 +1,71 @@
+#include "live/launch/process_report.h"
+
+#include <fmt/format.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <ctime>
+#include <fstream>
+
+namespace ddx::live {
+namespace {
+
+std::string quoted(const std::string& text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    if (static_cast<unsigned char>(c) < 0x20) {
+      out += fmt::format("\\u{:04x}", static_cast<int>(c));
+    } else {
+      out += c;
+    }
+  }
+  return out + "\"";
+}
+
+std::string time_text(Nanos time) {
+  if (time == 0) return "null";
+  const std::time_t seconds = time / kSecond;
+  std::tm parts{};
+  gmtime_r(&seconds, &parts);
+  return fmt::format("\"{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z\"", parts.tm_year + 1900, parts.tm_mon + 1,
+                     parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec, time % kSecond / kMillisecond);
+}
+
+// Absent is null: what is not known is not said.
+std::string row(const ProcessRecord& record, const std::string& host) {
+  const bool killed = record.status && WIFSIGNALED(*record.status);
+  std::string code = "null";
+  if (record.status && !killed) code = std::to_string(WEXITSTATUS(*record.status));
+  if (!record.status && record.told && record.ended != 0) code = std::to_string(*record.told & 0xff);
+  const auto pair = [](const char* name, const std::string& value) { return fmt::format("\"{}\": {}", name, value); };
+  const std::string pairs[] = {pair("pid", std::to_string(record.pid)),
+                               pair("parent", std::to_string(record.parent)),
+                               pair("rank", record.rank < 0 ? "null" : std::to_string(record.rank)),
+                               pair("host", quoted(host)),
+                               pair("command", quoted(record.command)),
+                               pair("exit_code", code),
+                               pair("signal", killed ? std::to_string(WTERMSIG(*record.status)) : "null"),
+                               pair("ended_by", record.by_wrap ? "\"wrap\"" : "null"),
+                               pair("started", time_text(record.started)),
+                               pair("ended", time_text(record.ended))};
+  return fmt::format("  {{{}}}", fmt::join(pairs, ", "));
+}
+
+}  // namespace
+
+bool write_process_report(const std::string& folder, const ProcessTable& table) {
+  char host[256] = {};
+  ::gethostname(host, sizeof(host) - 1);
+  std::ofstream file(folder + "/processes.json", std::ios::trunc);
+  file << "{\"schema\": \"ddx.processes/1\", \"processes\": [\n";
+  bool first = true;
+  for (const ProcessRecord& record : table.records()) {
+    file << (first ? "" : ",\n") << row(record, host);
+    first = false;
+  }
+  file << "\n]}\n" << std::flush;
+  return file.good();
+}
+
+}  // namespace ddx::live
