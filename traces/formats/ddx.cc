@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -12,6 +13,7 @@
 #include "traces/formats/ddx_file.h"
 #include "traces/formats/flight_recorder_names.h"
 #include "traces/formats/ops_text.h"
+#include "traces/formats/process_log.h"
 
 namespace ddx::formats {
 namespace {
@@ -112,7 +114,6 @@ Communicator CaptureReader::communicator(std::uint32_t id, const capture::Group&
   Communicator out;
   out.name = text(group.name);
   out.description = text(group.description);
-  if (group.size > 0) out.declared_size = static_cast<std::uint32_t>(group.size);
   std::vector<std::int32_t> ranks = file_.members(id, group);
   const auto outer = group.outer == 0 ? std::nullopt : file_.group(group.outer);
   if (outer && out.name == StringId()) {
@@ -125,6 +126,7 @@ Communicator CaptureReader::communicator(std::uint32_t id, const capture::Group&
     out.synthesized = group.hash == 0;
   }
   for (const std::int32_t rank : ranks) out.members.emplace_back(rank);
+  if (ranks.empty() && group.size > 0) out.declared_size = static_cast<std::uint32_t>(group.size);
   return out;
 }
 
@@ -250,6 +252,7 @@ void CaptureReader::take_event(const Event& event) {
     case EventCode::exception: {
       ProcessEnd end;
       end.what = words;
+      end.secondary = is_secondary(words);
       if (const auto site = site_of(event.site)) {
         const Frame& frame = trace_.call_site(*site).frames.front();
         end.call_site = fmt::format("{}:{} in {}", trace_.text(frame.file), frame.line, trace_.text(frame.function));
@@ -393,6 +396,32 @@ void read(const Source& source, const ImportOptions& options, Evidence& out) {
 }  // namespace
 
 Importer ddx_importer() { return {"ddx", "ddx's own capture of a process (ddx wrap, ddx live)", sniff, read}; }
+
+void set_dumps_aside(Evidence& evidence) {
+  Trace& trace = evidence.trace;
+  const auto format_of = [&](const RankRecord& record) -> std::string_view {
+    const Input* input = evidence.input(record.input);
+    return input == nullptr ? std::string_view() : input->format;
+  };
+  std::set<std::pair<RankId, std::optional<std::uint32_t>>> captured;
+  for (const RankRecord& record : trace.ranks) {
+    // A capture that holds no call may have seen none.
+    if (!record.rank || format_of(record) != "ddx" || trace.program(record).size() == 0) continue;
+    captured.emplace(*record.rank, record.attempt);
+    captured.emplace(*record.rank, std::nullopt);
+  }
+  std::string first;
+  const auto beside = [&](const RankRecord& record) {
+    const bool found = record.rank && format_of(record).starts_with("flight-recorder") &&
+                       captured.contains({*record.rank, record.attempt});
+    if (found && first.empty()) first = evidence.path(record.input);
+    return found;
+  };
+  const std::size_t removed = std::erase_if(trace.ranks, beside);
+  if (removed == 0) return;
+  evidence.diagnostics.count("ddx.dump_set_aside", DiagnosticSeverity::info,
+                             first + ": the capture of the same process says more", removed);
+}
 
 void list_captured_members(Evidence& evidence) {
   Trace& trace = evidence.trace;

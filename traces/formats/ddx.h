@@ -15,6 +15,10 @@ Importer ddx_importer();
 // say. Call it once all files are read.
 void list_captured_members(Evidence& evidence);
 
+// Dumps of PyTorch's recorder beside a capture of the same process say less of the same calls: their records are taken
+// out, and counted as "ddx.dump_set_aside".
+void set_dumps_aside(Evidence& evidence);
+
 // Writes one record as a capture file, which must not exist, of that rank. Returns how many operations have no place in
 // it: computations and waits, which a recorder does not see. Throws Error where the file cannot be made or filled.
 std::size_t write_ddx(const Trace& trace, const RankRecord& record, const std::string& path);

@@ -303,6 +303,7 @@ Evidence load(const std::vector<std::string>& paths, const LoadOptions& options)
     pool.work();
   }
   pool.rethrow();
+  set_dumps_aside(evidence);
   list_captured_members(evidence);
   list_stated_groups(evidence);
   list_unlisted_groups(evidence);

@@ -9,6 +9,7 @@
 #include "traces/formats/nccl_ras.h"
 #include "traces/formats/op_table.h"
 #include "traces/formats/ops.h"
+#include "traces/formats/own_report.h"
 #include "traces/formats/process_report.h"
 #include "traces/formats/tables.h"
 
@@ -18,6 +19,7 @@ namespace ddx::formats {
 const std::vector<Importer>& importers() {
   static const std::vector<Importer> kImporters{
       ddx_importer(),
+      own_report_importer(),
       process_report_importer(),
       flight_recorder_pickle_importer(),
       kineto_importer(),  // before dumps in JSON: a profile may hold a pg_config too
