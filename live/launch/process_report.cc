@@ -42,6 +42,7 @@ std::string row(const ProcessRecord& record, const std::string& host) {
   const std::string pairs[] = {pair("pid", std::to_string(record.pid)),
                                pair("parent", std::to_string(record.parent)),
                                pair("rank", record.rank < 0 ? "null" : std::to_string(record.rank)),
+                               pair("helper", record.is_helper ? "true" : "false"),
                                pair("host", quoted(host)),
                                pair("command", quoted(record.command)),
                                pair("exit_code", code),

@@ -23,6 +23,7 @@ struct ProcessRecord {
   pid_t parent = 0;
   std::uint64_t start_ticks = 0;
   std::int32_t rank = -1;
+  bool is_helper = false;  // a process of the same rank began it
   std::string command;
   char state = '?';           // as in /proc/PID/stat
   Nanos started = 0;          // since 1970
@@ -51,7 +52,7 @@ class ProcessTable {
   void scan();
   // One is known before scan() finds it, or is gone by now: what was known of it, and its pidfd (-1: none), which is
   // the table's from now on.
-  void announce(ProcessRecord record);
+  void announce(ProcessRecord record, const std::vector<pid_t>& ancestors);
   void told_exit(pid_t pid, int status);
   // What waitid() gave.
   void reaped(pid_t pid, int status);
@@ -71,7 +72,8 @@ class ProcessTable {
  private:
   ProcessRecord* latest(pid_t pid);
   ProcessRecord* add(pid_t pid);
-  ProcessRecord* insert(ProcessRecord record);
+  ProcessRecord* insert(ProcessRecord record, const std::vector<pid_t>& ancestors);
+  bool is_helper(std::int32_t rank, const std::vector<pid_t>& ancestors);
   void look(ProcessRecord& record);
   void end(ProcessRecord& record, std::optional<int> status);
 

@@ -100,7 +100,7 @@ class Supervisor {
     if (const auto stat = read_stat(job_.pid)) record.start_ticks = stat->start_ticks;
     record.rank = rank_of(job_.pid);
     record.command = fmt::format("{}", fmt::join(options_.command, " "));
-    table_.announce(std::move(record));
+    table_.announce(std::move(record), {});
   }
 
   void tell(const std::string& text) {
@@ -192,9 +192,13 @@ class Supervisor {
         record.rank = message.number;
         record.handle = handle;
         std::istringstream fields(text);
-        fields >> record.start_ticks >> record.parent;
-        std::getline(fields >> std::ws, record.command);
-        table_.announce(std::move(record));
+        std::vector<pid_t> ancestors;
+        fields >> record.start_ticks;
+        for (pid_t ancestor = 0; fields >> ancestor;) ancestors.push_back(ancestor);
+        fields.clear();  // at the dot
+        std::getline(fields.ignore(2), record.command);
+        if (!ancestors.empty()) record.parent = ancestors.front();
+        table_.announce(std::move(record), ancestors);
         break;
       }
       case PumpMessage::Kind::exiting: table_.told_exit(message.pid, message.number); break;
@@ -359,7 +363,8 @@ class Supervisor {
     std::vector<const ProcessRecord*> bad;
     for (const ProcessRecord& record : table_.records()) {
       const std::string how = how_it_ended(record);
-      if (record.rank >= 0 && record.ended != 0 && how != "exited with status 0" && (record.status || record.told)) {
+      if (record.rank >= 0 && !record.is_helper && record.ended != 0 && how != "exited with status 0" &&
+          (record.status || record.told)) {
         bad.push_back(&record);
       }
     }

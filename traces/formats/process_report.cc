@@ -4,7 +4,6 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <set>
 #include <string>
 
 #include "base/error.h"
@@ -43,20 +42,15 @@ struct Ended {
   std::uint64_t line = 0;
 };
 
-// The latest process of each rank that no other of that rank began. Attempts of an elastic launcher follow each other.
+// The latest process of each rank that is no helper of another. Attempts of an elastic launcher follow each other.
 std::map<std::int32_t, Ended> ends_of_ranks(const Json& rows) {
-  std::set<std::pair<std::int64_t, std::int64_t>> known;  // pid, rank
-  for (const Json& row : rows) {
-    if (row.is_object()) known.emplace(integer(row, "pid").value_or(-1), integer(row, "rank").value_or(-1));
-  }
   std::map<std::int32_t, Ended> ends;
   std::uint64_t line = 1;  // wrap writes one process a line
   for (const Json& row : rows) {
     ++line;
     if (!row.is_object()) continue;
     const auto rank = integer(row, "rank");
-    if (!rank || *rank < 0 || *rank > INT32_MAX || known.contains({integer(row, "parent").value_or(-1), *rank}))
-      continue;
+    if (!rank || *rank < 0 || *rank > INT32_MAX || row.value("helper", Json()) == true) continue;
     if (text(row, "ended_by") == "wrap") continue;  // what wrap did is nobody's fault
     ends[static_cast<std::int32_t>(*rank)] = {.pid = integer(row, "pid").value_or(0),
                                               .signal = integer(row, "signal"),
