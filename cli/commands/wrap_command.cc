@@ -19,6 +19,7 @@ namespace {
 constexpr const char* kWatching = "When the job stands still";
 constexpr const char* kCapturing = "What is captured";
 constexpr const char* kShowing = "What is shown";
+constexpr const char* kNodes = "Several nodes";
 
 struct Options {
   CommonOptions common;
@@ -82,8 +83,17 @@ live::Judgement judge_folder(const std::string& folder, const CommonOptions& com
   return judgement;
 }
 
+void check_nodes(const live::WrapOptions& wrap) {
+  if (wrap.nodes > 1 && wrap.folder.empty()) throw UsageError("--nodes takes --out: a folder that all nodes see");
+  if (wrap.node_rank >= wrap.nodes) {
+    throw UsageError(
+        fmt::format("--node-rank {} is none of --nodes {}: they count from 0", wrap.node_rank, wrap.nodes));
+  }
+}
+
 Exit wrap(Options& options, Console& console) {
   live::WrapOptions& wrap = options.wrap;
+  check_nodes(wrap);
   wrap.quiet = options.common.quiet;
   wrap.on_hang = options.on_hang == "kill" ? live::OnHang::kill : live::OnHang::report;
   wrap.status_line = console.out_is_terminal;
