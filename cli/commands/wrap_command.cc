@@ -123,6 +123,15 @@ void add_options(CLI::App& app, Options& options) {
       [&wrap](std::uint64_t rank) { wrap.only_rank = static_cast<std::int32_t>(rank); },
       "Show the output of this rank alone; all ranks' is kept")
       ->group(kShowing);
+  add_count(
+      app, "--nodes", {1, 1U << 20}, [&wrap](std::uint64_t nodes) { wrap.nodes = static_cast<std::uint32_t>(nodes); },
+      "Of so many nodes, each with a wrap of its own over one DIR (1)")
+      ->group(kNodes);
+  add_count(
+      app, "--node-rank", {0, 1U << 20},
+      [&wrap](std::uint64_t node) { wrap.node_rank = static_cast<std::uint32_t>(node); },
+      "This is node K, from 0, and keeps all in DIR/node_K; node 0 analyzes what all have kept")
+      ->group(kNodes);
   app.add_flag_callback(
          "--no-torch", [&wrap] { wrap.capture.torch = false; }, "Leave PyTorch alone")
       ->group(kCapturing);

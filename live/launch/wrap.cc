@@ -131,6 +131,7 @@ class Supervisor {
   void on_signal(int number) {
     const bool ends = number == SIGINT || number == SIGTERM;
     if (job_ended_) {  // only the analysis is left
+      if (ends) nodes_until_ = 0;
       if (ends && examination_.pid > 0) ::kill(-examination_.pid, SIGKILL);
       return;
     }
