@@ -237,7 +237,7 @@ void ProcessTable::scan() {
   }
 }
 
-std::optional<std::uint64_t> memory_kills() {
+std::optional<MemoryKills> memory_kills() {
   const std::string groups = read_small_file("/proc/self/cgroup");
   for (std::size_t at = 0; at < groups.size();) {
     const std::size_t end = std::min(groups.find('\n', at), groups.size());
@@ -250,13 +250,16 @@ std::optional<std::uint64_t> memory_kills() {
     const std::string path = line.substr(second + 1);
     for (const std::string& inside : {path, std::string()}) {  // in a container, its own group is the root
       if (controllers.empty()) {
-        if (const auto n = counter_in("/sys/fs/cgroup" + inside + "/memory.events", "oom_kill")) return n;
+        if (const auto n = counter_in("/sys/fs/cgroup" + inside + "/memory.events", "oom_kill"))
+          return MemoryKills{*n, true};
       } else if (controllers == "memory") {
-        if (const auto n = counter_in("/sys/fs/cgroup/memory" + inside + "/memory.oom_control", "oom_kill")) return n;
+        if (const auto n = counter_in("/sys/fs/cgroup/memory" + inside + "/memory.oom_control", "oom_kill"))
+          return MemoryKills{*n, true};
       }
     }
   }
-  return counter_in("/proc/vmstat", "oom_kill");
+  const auto all = counter_in("/proc/vmstat", "oom_kill");
+  return all ? std::optional(MemoryKills{*all, false}) : std::nullopt;
 }
 
 }  // namespace ddx::live

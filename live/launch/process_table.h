@@ -83,8 +83,12 @@ class ProcessTable {
   std::map<pid_t, std::size_t> latest_;
 };
 
-// How many processes of this control group (or, where that does not count, of this machine) were killed for want of
-// memory. nullopt: nobody counts.
-std::optional<std::uint64_t> memory_kills();
+// How many processes the kernel has killed for want of memory.
+struct MemoryKills {
+  std::uint64_t count = 0;
+  bool of_group = false;  // of wrap's control group, and so of this job; else of the whole machine
+};
+// nullopt: nobody counts.
+std::optional<MemoryKills> memory_kills();
 
 }  // namespace ddx::live

@@ -280,15 +280,27 @@ class Supervisor {
     examine(view_.subjects(table_));
   }
 
-  std::string memory_note() const {
+  // Since the job began.
+  MemoryKills new_memory_kills() const {
     const auto now = memory_kills();
-    if (!now || !memory_kills_ || *now <= *memory_kills_) return "";
-    return fmt::format(" (the kernel has killed {} process{} for want of memory since the job began)",
-                       *now - *memory_kills_, *now - *memory_kills_ == 1 ? "" : "es");
+    if (!now || !memory_kills_ || now->count <= memory_kills_->count) return {};
+    return {now->count - memory_kills_->count, now->of_group};
+  }
+
+  std::string memory_note() const {
+    const MemoryKills kills = new_memory_kills();
+    if (kills.count == 0) return "";
+    return fmt::format(" (the kernel has killed {} process{}{} for want of memory since the job began)", kills.count,
+                       kills.count == 1 ? "" : "es", kills.of_group ? "" : " of this machine");
+  }
+
+  void report_processes() {
+    const MemoryKills kills = new_memory_kills();
+    write_process_report(folder_, table_, kills.of_group ? kills.count : 0);
   }
 
   void examine(const std::vector<Subject>& subjects) {
-    write_process_report(folder_, table_);
+    report_processes();
     if (!options_.analyze) return on_examined();
     examination_ = start_examination(folder_, whole_, subjects, options_.analyze);
     if (examination_.pid < 0) return on_examined();
@@ -361,14 +373,14 @@ class Supervisor {
       hanging_ = false;
       return examine({});
     }
-    write_process_report(folder_, table_);
+    report_processes();
     status_ = ending_ ? 1 : job_status_ != 0 ? job_status_ : is_error_ ? 1 : 0;
     io_.stop();
   }
 
   void end_node() {
     if (options_.nodes <= 1) return;
-    write_process_report(folder_, table_);
+    report_processes();
     std::ofstream(folder_ + kEnded) << job_status_ << std::endl;
     nodes_until_ = monotonic() + options_.grace;
   }
@@ -432,7 +444,7 @@ class Supervisor {
   stream_descriptor ended_;
   stream_descriptor control_;
   Examination examination_;
-  std::optional<std::uint64_t> memory_kills_ = memory_kills();
+  std::optional<MemoryKills> memory_kills_ = memory_kills();
   Nanos began_ = realtime();
   std::uint64_t last_calls_ = 0;
   int asked_to_end_ = 0;

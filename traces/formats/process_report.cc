@@ -37,6 +37,7 @@ struct Ended {
   std::int64_t pid = 0;
   std::optional<std::int64_t> signal;
   std::optional<std::int64_t> code;
+  bool out_of_memory = false;
   std::string host;
   std::string when;
   std::uint64_t line = 0;
@@ -55,6 +56,7 @@ std::map<std::int32_t, Ended> ends_of_ranks(const Json& rows) {
     ends[static_cast<std::int32_t>(*rank)] = {.pid = integer(row, "pid").value_or(0),
                                               .signal = integer(row, "signal"),
                                               .code = integer(row, "exit_code"),
+                                              .out_of_memory = row.value("out_of_memory", Json()) == true,
                                               .host = text(row, "host"),
                                               .when = text(row, "ended"),
                                               .line = line};
@@ -74,6 +76,10 @@ ProcessEnd process_end(const Ended& ended) {
                                          : name;
   } else {
     end.what = "exit code " + std::to_string(*ended.code);
+  }
+  if (ended.out_of_memory) {
+    end.kind = ProcessEnd::Kind::oom_kill;
+    end.what = "killed by the kernel's out-of-memory killer";
   }
   // Launchers send SIGTERM to the others when one has failed.
   end.secondary = ended.signal == kSigterm;

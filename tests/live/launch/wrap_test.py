@@ -355,6 +355,33 @@ class WrapTest(unittest.TestCase):
         self.assertRegex(done.stderr, r"rank 1 \(pid \d+\) (was killed by SIGKILL|ended)")
         self.assertIn("others wait for it", done.stderr)
 
+    def test_a_rank_that_the_kernel_kills_for_want_of_memory(self):
+        group = self.memory_group("64M")
+        (self.folder / "eat.py").write_text("kept = []\nwhile True: kept.append(b'x' * (1 << 20))\n")
+        job = (f"(export WORLD_SIZE=2 RANK=0; exec {ARGS.rank} call enter stay) &"
+               f"(export WORLD_SIZE=2 RANK=1; {ARGS.rank} call; exec {sys.executable} eat.py) & wait")
+        inside = ["sh", "-c", f"echo $$ > {group}/cgroup.procs && exec \"$@\"", "sh",
+                  *self.command(["sh", "-c", job], "--hang-after", f"{LIMIT}s", "--grace", "2s")]
+        done = subprocess.run(inside, cwd=self.folder, capture_output=True, text=True, timeout=LIMIT, check=False)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertRegex(done.stderr, r"rank 1 .* for want of memory")
+        killed = [row for row in self.processes() if row["out_of_memory"]]
+        self.assertEqual([(row["rank"], row["signal"]) for row in killed], [(1, 9)])
+
+    def memory_group(self, limit):
+        """A control group with so much memory."""
+        name = f"ddx-wrap-test-{os.getpid()}"
+        for top, file in (("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")):
+            group = pathlib.Path(top) / name
+            try:
+                group.mkdir()
+                self.addCleanup(group.rmdir)
+                (group / file).write_text(limit)
+                return group
+            except OSError:
+                continue
+        self.skipTest("control groups of memory take root")
+
     def test_a_rank_that_raises_and_stays(self):
         done = self.wrap(self.ranks("call enter stay", "call raise stay"), "--hang-after", "100s", "--grace", "2s")
         self.assertEqual(done.returncode, 1, done.stderr)

@@ -51,6 +51,12 @@ TEST(ProcessReport, HelpersAndWhatWrapEndedAreNobodysFault) {
   EXPECT_TRUE(ends(row(41, "0", "null", "null")).empty());  // how it ended is not known
 }
 
+TEST(ProcessReport, TellsOfWantOfMemory) {
+  const auto found = ends(row(41, "0", "null", "9", "\"helper\": false, \"out_of_memory\": true"));
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(std::get<ProcessEnd>(found[0].fact).kind, ProcessEnd::Kind::oom_kill);
+}
+
 TEST(ProcessReport, TheLaterAttemptSpeaksForARank) {
   EXPECT_TRUE(ends(row(41, "0", "null", "9") + ",\n" + row(51, "0", "0", "null")).empty());
 }
