@@ -19,6 +19,7 @@ namespace {
 constexpr const char* kWatching = "When the job stands still";
 constexpr const char* kCapturing = "What is captured";
 constexpr const char* kShowing = "What is shown";
+constexpr const char* kNodes = "Several nodes";
 
 struct Options {
   CommonOptions common;
@@ -82,8 +83,17 @@ live::Judgement judge_folder(const std::string& folder, const CommonOptions& com
   return judgement;
 }
 
+void check_nodes(const live::WrapOptions& wrap) {
+  if (wrap.nodes > 1 && wrap.folder.empty()) throw UsageError("--nodes takes --out: a folder that all nodes see");
+  if (wrap.node_rank >= wrap.nodes) {
+    throw UsageError(
+        fmt::format("--node-rank {} is none of --nodes {}: they count from 0", wrap.node_rank, wrap.nodes));
+  }
+}
+
 Exit wrap(Options& options, Console& console) {
   live::WrapOptions& wrap = options.wrap;
+  check_nodes(wrap);
   wrap.quiet = options.common.quiet;
   wrap.on_hang = options.on_hang == "kill" ? live::OnHang::kill : live::OnHang::report;
   wrap.status_line = console.out_is_terminal;
@@ -113,6 +123,15 @@ void add_options(CLI::App& app, Options& options) {
       [&wrap](std::uint64_t rank) { wrap.only_rank = static_cast<std::int32_t>(rank); },
       "Show the output of this rank alone; all ranks' is kept")
       ->group(kShowing);
+  add_count(
+      app, "--nodes", {1, 1U << 20}, [&wrap](std::uint64_t nodes) { wrap.nodes = static_cast<std::uint32_t>(nodes); },
+      "Of so many nodes, each with a wrap of its own over one DIR (1)")
+      ->group(kNodes);
+  add_count(
+      app, "--node-rank", {0, 1U << 20},
+      [&wrap](std::uint64_t node) { wrap.node_rank = static_cast<std::uint32_t>(node); },
+      "This is node K, from 0, and keeps all in DIR/node_K; node 0 analyzes what all have kept")
+      ->group(kNodes);
   app.add_flag_callback(
          "--no-torch", [&wrap] { wrap.capture.torch = false; }, "Leave PyTorch alone")
       ->group(kCapturing);

@@ -24,7 +24,7 @@ void write_all(int file, const std::string& text) {
 }
 
 // The first byte: whether it is an error; the second: whether a person must read it.
-[[noreturn]] void examine(const std::string& folder, const std::vector<Subject>& subjects,
+[[noreturn]] void examine(const std::string& folder, const std::string& whole, const std::vector<Subject>& subjects,
                           const std::function<Judgement(const std::string&)>& analyze, int answer) {
   ::setpgid(0, 0);
   ::prctl(PR_SET_NAME, "ddx-analysis");
@@ -40,7 +40,7 @@ void write_all(int file, const std::string& text) {
       ask_for_dumps(folder, subjects, kDumpLimit);
       keep_stacks(folder, subjects, kDebuggerLimit);
     }
-    judgement = analyze(folder);
+    judgement = analyze(whole);
   } catch (const std::exception& error) {
     judgement = {.is_error = false,
                  .is_silent = false,
@@ -52,13 +52,13 @@ void write_all(int file, const std::string& text) {
 
 }  // namespace
 
-Examination start_examination(const std::string& folder, const std::vector<Subject>& subjects,
+Examination start_examination(const std::string& folder, const std::string& whole, const std::vector<Subject>& subjects,
                               const std::function<Judgement(const std::string&)>& analyze) {
   Examination made;
   made.answer = ::memfd_create("ddx-analysis", MFD_CLOEXEC);
   if (made.answer < 0) return made;
   made.pid = ::fork();
-  if (made.pid == 0) examine(folder, subjects, analyze, made.answer);
+  if (made.pid == 0) examine(folder, whole, subjects, analyze, made.answer);
   return made;
 }
 

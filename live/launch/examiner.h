@@ -17,8 +17,8 @@ struct Examination {
   int answer = -1;  // a file in memory that it writes
 };
 
-// `subjects`: whose stacks are to be kept first.
-Examination start_examination(const std::string& folder, const std::vector<Subject>& subjects,
+// `subjects`: whose stacks are to be kept first, in `folder`; `whole`: what is then to be analyzed.
+Examination start_examination(const std::string& folder, const std::string& whole, const std::vector<Subject>& subjects,
                               const std::function<Judgement(const std::string&)>& analyze);
 // Of a child that has ended. Closes `answer`.
 Judgement take_judgement(Examination& examination);

@@ -100,10 +100,9 @@ std::vector<ProcessView> JobView::processes(const ProcessTable& table) {
   std::set<std::int64_t> pids;
   for (const ProcessView& view : views) pids.insert(view.pid);
   for (const ProcessRecord& record : table.records()) {
-    if (record.rank < 0 || record.ended == 0 || pids.contains(record.pid) || !(record.status || record.told)) continue;
     // A rank's helpers end as they like; what began it is what others wait for.
-    const ProcessRecord* parent = table.find(record.parent);
-    if (parent != nullptr && parent->rank == record.rank) continue;
+    if (record.rank < 0 || record.is_helper || record.ended == 0 || pids.contains(record.pid)) continue;
+    if (!record.status && !record.told) continue;
     ProcessView view;
     view.rank = record.rank;
     view.pid = record.pid;

@@ -284,7 +284,7 @@ class OutputPump {
     const int handle = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0U));
     const auto stat = read_stat(pid);
     const std::string about =
-        fmt::format("{} {} {}", stat ? stat->start_ticks : 0, stat ? stat->parent : 0, command_of(pid));
+        fmt::format("{} {} . {}", stat ? stat->start_ticks : 0, fmt::join(ancestors_of(pid), " "), command_of(pid));
     send_message(control_.native_handle(), PumpMessage::Kind::rank, pid, rank, about, handle);
     if (handle >= 0) ::close(handle);
   }

@@ -79,6 +79,16 @@ std::vector<pid_t> numbers_in(const std::string& folder) {
   return found;
 }
 
+std::vector<pid_t> ancestors_of(pid_t pid) {
+  constexpr std::size_t kDeepest = 64;
+  std::vector<pid_t> found;
+  for (auto stat = read_stat(pid); stat && stat->parent > 0 && found.size() < kDeepest;
+       stat = read_stat(found.back())) {
+    found.push_back(stat->parent);
+  }
+  return found;
+}
+
 std::string command_of(pid_t pid) {
   std::string text = read_small_file("/proc/" + std::to_string(pid) + "/cmdline", 4096);
   while (!text.empty() && text.back() == '\0') text.pop_back();

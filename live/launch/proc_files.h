@@ -25,6 +25,8 @@ std::string read_small_file(const std::string& path, std::size_t most = 64 << 10
 // Numbers that are names in a folder, in order: processes of /proc, threads of /proc/PID/task.
 std::vector<pid_t> numbers_in(const std::string& folder);
 
+// Its parent, that one's parent, and so on, as far as they can be read.
+std::vector<pid_t> ancestors_of(pid_t pid);
 std::string command_of(pid_t pid);  // on one line
 // What the launcher's variables in the process's environment say; -1.
 std::int32_t rank_of(pid_t pid);

@@ -1,9 +1,11 @@
 #include "live/launch/process_report.h"
 
 #include <fmt/format.h>
+#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <ctime>
 #include <fstream>
 
@@ -32,8 +34,13 @@ std::string time_text(Nanos time) {
                      parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec, time % kSecond / kMillisecond);
 }
 
+// From outside, and not by wrap.
+bool was_killed(const ProcessRecord& record) {
+  return record.status && WIFSIGNALED(*record.status) && WTERMSIG(*record.status) == SIGKILL && !record.by_wrap;
+}
+
 // Absent is null: what is not known is not said.
-std::string row(const ProcessRecord& record, const std::string& host) {
+std::string row(const ProcessRecord& record, const std::string& host, bool for_memory) {
   const bool killed = record.status && WIFSIGNALED(*record.status);
   std::string code = "null";
   if (record.status && !killed) code = std::to_string(WEXITSTATUS(*record.status));
@@ -42,10 +49,12 @@ std::string row(const ProcessRecord& record, const std::string& host) {
   const std::string pairs[] = {pair("pid", std::to_string(record.pid)),
                                pair("parent", std::to_string(record.parent)),
                                pair("rank", record.rank < 0 ? "null" : std::to_string(record.rank)),
+                               pair("helper", record.is_helper ? "true" : "false"),
                                pair("host", quoted(host)),
                                pair("command", quoted(record.command)),
                                pair("exit_code", code),
                                pair("signal", killed ? std::to_string(WTERMSIG(*record.status)) : "null"),
+                               pair("out_of_memory", for_memory ? "true" : "false"),
                                pair("ended_by", record.by_wrap ? "\"wrap\"" : "null"),
                                pair("started", time_text(record.started)),
                                pair("ended", time_text(record.ended))};
@@ -54,14 +63,16 @@ std::string row(const ProcessRecord& record, const std::string& host) {
 
 }  // namespace
 
-bool write_process_report(const std::string& folder, const ProcessTable& table) {
+bool write_process_report(const std::string& folder, const ProcessTable& table, std::uint64_t memory_kills) {
   char host[256] = {};
   ::gethostname(host, sizeof(host) - 1);
   std::ofstream file(folder + "/processes.json", std::ios::trunc);
   file << "{\"schema\": \"ddx.processes/1\", \"processes\": [\n";
+  const auto& records = table.records();
+  const auto killed = static_cast<std::uint64_t>(std::count_if(records.begin(), records.end(), was_killed));
   bool first = true;
   for (const ProcessRecord& record : table.records()) {
-    file << (first ? "" : ",\n") << row(record, host);
+    file << (first ? "" : ",\n") << row(record, host, was_killed(record) && killed <= memory_kills);
     first = false;
   }
   file << "\n]}\n" << std::flush;

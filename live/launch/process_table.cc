@@ -116,10 +116,18 @@ ProcessRecord* ProcessTable::add(pid_t pid) {
   record.rank = rank_of(pid);
   record.command = command_of(pid);
   record.handle = open_process(pid);
-  return insert(std::move(record));
+  return insert(std::move(record), ancestors_of(pid));
 }
 
-ProcessRecord* ProcessTable::insert(ProcessRecord record) {
+// A shell of the rank's that forked and has gone since may stand between.
+bool ProcessTable::is_helper(std::int32_t rank, const std::vector<pid_t>& ancestors) {
+  return rank >= 0 && std::any_of(ancestors.begin(), ancestors.end(), [this, rank](pid_t pid) {
+           const ProcessRecord* record = latest(pid);
+           return record != nullptr && record->rank == rank;
+         });
+}
+
+ProcessRecord* ProcessTable::insert(ProcessRecord record, const std::vector<pid_t>& ancestors) {
   if (records_.size() >= kMostRecords) {
     if (record.handle >= 0) ::close(record.handle);
     return nullptr;
@@ -127,6 +135,7 @@ ProcessRecord* ProcessTable::insert(ProcessRecord record) {
   if (ProcessRecord* earlier = latest(record.pid); earlier != nullptr && earlier->ended == 0)
     end(*earlier, std::nullopt);
   record.started = started_at(record.start_ticks);
+  record.is_helper = is_helper(record.rank, ancestors);
   latest_[record.pid] = records_.size();
   records_.push_back(std::move(record));
   ProcessRecord& added = records_.back();
@@ -137,15 +146,17 @@ ProcessRecord* ProcessTable::insert(ProcessRecord record) {
   return &added;
 }
 
-void ProcessTable::announce(ProcessRecord record) {
+void ProcessTable::announce(ProcessRecord record, const std::vector<pid_t>& ancestors) {
   ProcessRecord* known = latest(record.pid);
   if (known == nullptr || known->start_ticks != record.start_ticks) {
     if (record.handle < 0) record.handle = open_process(record.pid);
-    known = insert(std::move(record));
+    known = insert(std::move(record), ancestors);
     if (known != nullptr) look(*known);
     return;
   }
   known->rank = record.rank;
+  known->is_helper = is_helper(record.rank, ancestors);
+  if (!record.command.empty()) known->command = std::move(record.command);
   if (record.handle >= 0) ::close(record.handle);
 }
 
@@ -219,12 +230,14 @@ void ProcessTable::scan() {
     if (record.ended == 0 || (!record.status && record.handle >= 0)) look(record);
     if (record.ended != 0) continue;
     // exec() makes another program of it.
-    if (record.rank < 0) record.rank = rank_of(record.pid);
+    if (record.rank < 0 && (record.rank = rank_of(record.pid)) >= 0) {
+      record.is_helper = is_helper(record.rank, ancestors_of(record.pid));
+    }
     if (std::string command = command_of(record.pid); !command.empty()) record.command = std::move(command);
   }
 }
 
-std::optional<std::uint64_t> memory_kills() {
+std::optional<MemoryKills> memory_kills() {
   const std::string groups = read_small_file("/proc/self/cgroup");
   for (std::size_t at = 0; at < groups.size();) {
     const std::size_t end = std::min(groups.find('\n', at), groups.size());
@@ -237,13 +250,16 @@ std::optional<std::uint64_t> memory_kills() {
     const std::string path = line.substr(second + 1);
     for (const std::string& inside : {path, std::string()}) {  // in a container, its own group is the root
       if (controllers.empty()) {
-        if (const auto n = counter_in("/sys/fs/cgroup" + inside + "/memory.events", "oom_kill")) return n;
+        if (const auto n = counter_in("/sys/fs/cgroup" + inside + "/memory.events", "oom_kill"))
+          return MemoryKills{*n, true};
       } else if (controllers == "memory") {
-        if (const auto n = counter_in("/sys/fs/cgroup/memory" + inside + "/memory.oom_control", "oom_kill")) return n;
+        if (const auto n = counter_in("/sys/fs/cgroup/memory" + inside + "/memory.oom_control", "oom_kill"))
+          return MemoryKills{*n, true};
       }
     }
   }
-  return counter_in("/proc/vmstat", "oom_kill");
+  const auto all = counter_in("/proc/vmstat", "oom_kill");
+  return all ? std::optional(MemoryKills{*all, false}) : std::nullopt;
 }
 
 }  // namespace ddx::live

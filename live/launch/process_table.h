@@ -23,6 +23,7 @@ struct ProcessRecord {
   pid_t parent = 0;
   std::uint64_t start_ticks = 0;
   std::int32_t rank = -1;
+  bool is_helper = false;  // a process of the same rank began it
   std::string command;
   char state = '?';           // as in /proc/PID/stat
   Nanos started = 0;          // since 1970
@@ -51,7 +52,7 @@ class ProcessTable {
   void scan();
   // One is known before scan() finds it, or is gone by now: what was known of it, and its pidfd (-1: none), which is
   // the table's from now on.
-  void announce(ProcessRecord record);
+  void announce(ProcessRecord record, const std::vector<pid_t>& ancestors);
   void told_exit(pid_t pid, int status);
   // What waitid() gave.
   void reaped(pid_t pid, int status);
@@ -71,7 +72,8 @@ class ProcessTable {
  private:
   ProcessRecord* latest(pid_t pid);
   ProcessRecord* add(pid_t pid);
-  ProcessRecord* insert(ProcessRecord record);
+  ProcessRecord* insert(ProcessRecord record, const std::vector<pid_t>& ancestors);
+  bool is_helper(std::int32_t rank, const std::vector<pid_t>& ancestors);
   void look(ProcessRecord& record);
   void end(ProcessRecord& record, std::optional<int> status);
 
@@ -81,8 +83,12 @@ class ProcessTable {
   std::map<pid_t, std::size_t> latest_;
 };
 
-// How many processes of this control group (or, where that does not count, of this machine) were killed for want of
-// memory. nullopt: nobody counts.
-std::optional<std::uint64_t> memory_kills();
+// How many processes the kernel has killed for want of memory.
+struct MemoryKills {
+  std::uint64_t count = 0;
+  bool of_group = false;  // of wrap's control group, and so of this job; else of the whole machine
+};
+// nullopt: nobody counts.
+std::optional<MemoryKills> memory_kills();
 
 }  // namespace ddx::live

@@ -14,6 +14,7 @@
 #include <cerrno>
 #include <chrono>
 #include <filesystem>
+#include <fstream>
 #include <sstream>
 #include <system_error>
 #include <utility>
@@ -38,7 +39,9 @@ using std::chrono::seconds;
 constexpr auto kTick = seconds(1);
 constexpr auto kUntilKilled = seconds(10);  // from SIGTERM to SIGKILL
 constexpr auto kForOutput = seconds(10);    // for the last of the job's output to be shown
-constexpr int kMostHangs = 5;               // of which evidence is taken
+constexpr auto kForNode = std::chrono::milliseconds(200);
+constexpr const char* kEnded = "/ended";  // made once a node's capture is whole
+constexpr int kMostHangs = 5;             // of which evidence is taken
 constexpr std::size_t kMostTold = 8;
 
 void write_error(std::string_view text) {
@@ -56,9 +59,11 @@ bool is_ignored(int number) {
 
 class Supervisor {
  public:
-  Supervisor(const WrapOptions& options, std::string folder, Pump pump, JobProcess job)
+  // `folder`: what is captured here; `whole`: what is to be analyzed.
+  Supervisor(const WrapOptions& options, std::string folder, std::string whole, Pump pump, JobProcess job)
       : options_(options),
         folder_(std::move(folder)),
+        whole_(std::move(whole)),
         pump_(std::move(pump)),
         job_(job),
         view_(folder_),
@@ -100,7 +105,7 @@ class Supervisor {
     if (const auto stat = read_stat(job_.pid)) record.start_ticks = stat->start_ticks;
     record.rank = rank_of(job_.pid);
     record.command = fmt::format("{}", fmt::join(options_.command, " "));
-    table_.announce(std::move(record));
+    table_.announce(std::move(record), {});
   }
 
   void tell(const std::string& text) {
@@ -126,6 +131,7 @@ class Supervisor {
   void on_signal(int number) {
     const bool ends = number == SIGINT || number == SIGTERM;
     if (job_ended_) {  // only the analysis is left
+      if (ends) nodes_until_ = 0;
       if (ends && examination_.pid > 0) ::kill(-examination_.pid, SIGKILL);
       return;
     }
@@ -192,9 +198,13 @@ class Supervisor {
         record.rank = message.number;
         record.handle = handle;
         std::istringstream fields(text);
-        fields >> record.start_ticks >> record.parent;
-        std::getline(fields >> std::ws, record.command);
-        table_.announce(std::move(record));
+        std::vector<pid_t> ancestors;
+        fields >> record.start_ticks;
+        for (pid_t ancestor = 0; fields >> ancestor;) ancestors.push_back(ancestor);
+        fields.clear();  // at the dot
+        std::getline(fields.ignore(2), record.command);
+        if (!ancestors.empty()) record.parent = ancestors.front();
+        table_.announce(std::move(record), ancestors);
         break;
       }
       case PumpMessage::Kind::exiting: table_.told_exit(message.pid, message.number); break;
@@ -270,17 +280,29 @@ class Supervisor {
     examine(view_.subjects(table_));
   }
 
-  std::string memory_note() const {
+  // Since the job began.
+  MemoryKills new_memory_kills() const {
     const auto now = memory_kills();
-    if (!now || !memory_kills_ || *now <= *memory_kills_) return "";
-    return fmt::format(" (the kernel has killed {} process{} for want of memory since the job began)",
-                       *now - *memory_kills_, *now - *memory_kills_ == 1 ? "" : "es");
+    if (!now || !memory_kills_ || now->count <= memory_kills_->count) return {};
+    return {now->count - memory_kills_->count, now->of_group};
+  }
+
+  std::string memory_note() const {
+    const MemoryKills kills = new_memory_kills();
+    if (kills.count == 0) return "";
+    return fmt::format(" (the kernel has killed {} process{}{} for want of memory since the job began)", kills.count,
+                       kills.count == 1 ? "" : "es", kills.of_group ? "" : " of this machine");
+  }
+
+  void report_processes() {
+    const MemoryKills kills = new_memory_kills();
+    write_process_report(folder_, table_, kills.of_group ? kills.count : 0);
   }
 
   void examine(const std::vector<Subject>& subjects) {
-    write_process_report(folder_, table_);
+    report_processes();
     if (!options_.analyze) return on_examined();
-    examination_ = start_examination(folder_, subjects, options_.analyze);
+    examination_ = start_examination(folder_, whole_, subjects, options_.analyze);
     if (examination_.pid < 0) return on_examined();
     table_.ignore(examination_.pid);
   }
@@ -342,6 +364,8 @@ class Supervisor {
     if (!job_ended_ || !output_done_ || examination_.pid > 0) return;
     last_words_.cancel();
     if (!std::exchange(told_end_, true)) tell_end();
+    if (!std::exchange(node_ended_, true)) end_node();
+    if (!all_nodes_ended()) return await_nodes();
     // What wrap ended was judged before: that it was ended is no finding.
     if (!judged_ || (!ending_ && !std::exchange(judged_last_, true))) {
       judged_last_ = true;
@@ -349,9 +373,33 @@ class Supervisor {
       hanging_ = false;
       return examine({});
     }
-    write_process_report(folder_, table_);
+    report_processes();
     status_ = ending_ ? 1 : job_status_ != 0 ? job_status_ : is_error_ ? 1 : 0;
     io_.stop();
+  }
+
+  void end_node() {
+    if (options_.nodes <= 1) return;
+    report_processes();
+    std::ofstream(folder_ + kEnded) << job_status_ << std::endl;
+    nodes_until_ = monotonic() + options_.grace;
+  }
+
+  // What node 0 waits for, but not for ever: a node that fell has no more to tell.
+  bool all_nodes_ended() const {
+    if (options_.nodes <= 1 || options_.node_rank != 0 || monotonic() > nodes_until_) return true;
+    std::error_code ignored;
+    for (std::uint32_t node = 0; node < options_.nodes; ++node) {
+      if (!std::filesystem::exists(fmt::format("{}/node_{}{}", whole_, node, kEnded), ignored)) return false;
+    }
+    return true;
+  }
+
+  void await_nodes() {
+    last_words_.expires_after(kForNode);
+    last_words_.async_wait([this](const boost::system::error_code& error) {
+      if (!error) finish();
+    });
   }
 
   // Which ranks ended badly, the first first; and what was not captured.
@@ -359,7 +407,8 @@ class Supervisor {
     std::vector<const ProcessRecord*> bad;
     for (const ProcessRecord& record : table_.records()) {
       const std::string how = how_it_ended(record);
-      if (record.rank >= 0 && record.ended != 0 && how != "exited with status 0" && (record.status || record.told)) {
+      if (record.rank >= 0 && !record.is_helper && record.ended != 0 && how != "exited with status 0" &&
+          (record.status || record.told)) {
         bad.push_back(&record);
       }
     }
@@ -384,6 +433,7 @@ class Supervisor {
 
   const WrapOptions& options_;
   std::string folder_;
+  std::string whole_;
   Pump pump_;
   JobProcess job_;
   ProcessTable table_;
@@ -394,7 +444,7 @@ class Supervisor {
   stream_descriptor ended_;
   stream_descriptor control_;
   Examination examination_;
-  std::optional<std::uint64_t> memory_kills_ = memory_kills();
+  std::optional<MemoryKills> memory_kills_ = memory_kills();
   Nanos began_ = realtime();
   std::uint64_t last_calls_ = 0;
   int asked_to_end_ = 0;
@@ -405,6 +455,8 @@ class Supervisor {
   bool job_ended_ = false;
   bool output_done_ = false;
   bool told_end_ = false;
+  bool node_ended_ = false;
+  Nanos nodes_until_ = 0;
   bool judged_ = false;
   bool judged_last_ = false;
   bool is_error_ = false;
@@ -432,6 +484,7 @@ void remove_where_empty(const std::string& folder) {
 
 int wrap(const WrapOptions& options) {
   std::string folder = options.folder.empty() ? default_folder() : options.folder;
+  if (options.nodes > 1) folder += fmt::format("/node_{}", options.node_rank);
   Pump pump;
   try {
     folder = make_folder(folder);
@@ -462,7 +515,9 @@ int wrap(const WrapOptions& options) {
                             std::generic_category().message(job.error)));
     return job.error == ENOENT ? 127 : 126;
   }
-  return Supervisor(options, folder, pump, job).run();
+  const bool gathers = options.nodes > 1 && options.node_rank == 0;
+  const std::string whole = gathers ? std::filesystem::path(folder).parent_path().string() : folder;
+  return Supervisor(options, folder, whole, pump, job).run();
 }
 
 }  // namespace ddx::live

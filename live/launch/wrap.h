@@ -26,6 +26,10 @@ struct Judgement {
 struct WrapOptions {
   std::vector<std::string> command;
   std::string folder;  // empty: default_folder()
+  // One wrap a node, over a folder that all nodes see: each keeps what it captures in FOLDER/node_K, and node 0 has the
+  // whole analyzed. One node: all is in the folder itself.
+  std::uint32_t nodes = 1;
+  std::uint32_t node_rank = 0;
   CaptureOptions capture;
   Nanos hang_after = 120 * kSecond;
   OnHang on_hang = OnHang::report;

@@ -23,6 +23,7 @@ DOCUMENTS = [
 ]
 PLACEHOLDERS = {
     "PATH...": "examples/hang/evidence",
+    "COMMAND...": "true",
     "IN": "examples/hang/evidence",
     "TRACE": "job.ops",
     "TRACE...": "job.ops",

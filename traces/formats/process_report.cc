@@ -4,7 +4,6 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <set>
 #include <string>
 
 #include "base/error.h"
@@ -38,29 +37,26 @@ struct Ended {
   std::int64_t pid = 0;
   std::optional<std::int64_t> signal;
   std::optional<std::int64_t> code;
+  bool out_of_memory = false;
   std::string host;
   std::string when;
   std::uint64_t line = 0;
 };
 
-// The latest process of each rank that no other of that rank began. Attempts of an elastic launcher follow each other.
+// The latest process of each rank that is no helper of another. Attempts of an elastic launcher follow each other.
 std::map<std::int32_t, Ended> ends_of_ranks(const Json& rows) {
-  std::set<std::pair<std::int64_t, std::int64_t>> known;  // pid, rank
-  for (const Json& row : rows) {
-    if (row.is_object()) known.emplace(integer(row, "pid").value_or(-1), integer(row, "rank").value_or(-1));
-  }
   std::map<std::int32_t, Ended> ends;
   std::uint64_t line = 1;  // wrap writes one process a line
   for (const Json& row : rows) {
     ++line;
     if (!row.is_object()) continue;
     const auto rank = integer(row, "rank");
-    if (!rank || *rank < 0 || *rank > INT32_MAX || known.contains({integer(row, "parent").value_or(-1), *rank}))
-      continue;
+    if (!rank || *rank < 0 || *rank > INT32_MAX || row.value("helper", Json()) == true) continue;
     if (text(row, "ended_by") == "wrap") continue;  // what wrap did is nobody's fault
     ends[static_cast<std::int32_t>(*rank)] = {.pid = integer(row, "pid").value_or(0),
                                               .signal = integer(row, "signal"),
                                               .code = integer(row, "exit_code"),
+                                              .out_of_memory = row.value("out_of_memory", Json()) == true,
                                               .host = text(row, "host"),
                                               .when = text(row, "ended"),
                                               .line = line};
@@ -80,6 +76,10 @@ ProcessEnd process_end(const Ended& ended) {
                                          : name;
   } else {
     end.what = "exit code " + std::to_string(*ended.code);
+  }
+  if (ended.out_of_memory) {
+    end.kind = ProcessEnd::Kind::oom_kill;
+    end.what = "killed by the kernel's out-of-memory killer";
   }
   // Launchers send SIGTERM to the others when one has failed.
   end.secondary = ended.signal == kSigterm;

@@ -185,6 +185,28 @@ class WrapTest(unittest.TestCase):
         done = self.wrap(["sh", "-c", job])
         self.assertEqual(sorted(done.stdout.splitlines()), ["[rank 0] agent", "[rank 1] worker"])
 
+    def test_a_question_is_shown_before_its_answer(self):
+        answered = self.folder / "answered"
+        script = f"n = input('name? '); print('hi', n); open({str(answered)!r}, 'w')"
+        process = self.start([sys.executable, "-c", script], stdin=subprocess.PIPE)
+        shown = ""
+        while not shown.endswith("name? "):
+            piece = os.read(process.stdout.fileno(), 100).decode()
+            self.assertTrue(piece, "it ended without asking")
+            shown += piece
+        process.stdin.write("joe\n")
+        process.stdin.flush()
+        out, err = process.communicate(timeout=LIMIT)
+        self.assertEqual((process.returncode, out), (0, "hi joe\n"), err)
+
+    def test_a_ranks_helpers_are_no_ranks(self):
+        done = self.wrap(["sh", "-c", "RANK=0 sh -c '(sh -c \"exit 9\"; true); sh -c \"exit 8\"; exit 3'"])
+        self.assertEqual(done.returncode, 3, done.stderr)
+        self.assertRegex(done.stderr, r"rank 0 \(pid \d+\) exited with status 3")
+        self.assertNotRegex(done.stderr, r"exited with status [89]")
+        rows = [row for row in self.processes() if row["rank"] == 0]
+        self.assertEqual([row["exit_code"] for row in rows if not row["helper"]], [3])
+
     # What cannot be captured
 
     def test_a_folder_that_cannot_be_written(self):
@@ -273,6 +295,30 @@ class WrapTest(unittest.TestCase):
         process.stderr.close()
         self.assertEqual(len(lines), 50000)
 
+    # Several nodes
+
+    def test_node_0_judges_what_all_nodes_kept(self):
+        first = self.start(["env", "RANK=0", "WORLD_SIZE=2", ARGS.rank, "call", "say=zero"], "--nodes", "2", "--node-rank",
+                           "0", "--grace", f"{LIMIT}s", "--format", "json")
+        self.await_path(self.out / "node_0" / "ended", first)  # it waits for the other
+        second = self.wrap(["env", "RANK=1", "WORLD_SIZE=2", ARGS.rank, "call", "say=one"], "--nodes", "2", "--node-rank",
+                           "1")
+        self.assertEqual(second.returncode, 0, second.stderr)
+        _, err = first.communicate(timeout=LIMIT)
+        self.assertEqual(first.returncode, 0, err)
+        self.assertEqual(json.loads((self.out / "report.json").read_text())["ranks_seen"], [0, 1])
+        self.assertEqual(json.loads((self.out / "node_1" / "report.json").read_text())["ranks_seen"], [1])
+
+    def test_a_node_that_does_not_come_is_not_waited_for_longer_than_grace(self):
+        done = self.wrap(["true"], "--nodes", "2", "--node-rank", "0", "--grace", "1s")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertTrue((self.out / "node_0" / "ended").exists())
+
+    def test_nodes_that_cannot_be(self):
+        self.assertEqual(self.wrap(["true"], "--nodes", "2", "--node-rank", "2").returncode, 2)
+        self.assertEqual(subprocess.run([ARGS.ddx, "wrap", "--nodes", "2", "--", "true"], cwd=self.folder,
+                                        capture_output=True, check=False).returncode, 2)
+
     # Jobs that stand still
 
     def test_a_hang_is_told_with_its_evidence(self):
@@ -308,6 +354,33 @@ class WrapTest(unittest.TestCase):
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertRegex(done.stderr, r"rank 1 \(pid \d+\) (was killed by SIGKILL|ended)")
         self.assertIn("others wait for it", done.stderr)
+
+    def test_a_rank_that_the_kernel_kills_for_want_of_memory(self):
+        group = self.memory_group("64M")
+        (self.folder / "eat.py").write_text("kept = []\nwhile True: kept.append(b'x' * (1 << 20))\n")
+        job = (f"(export WORLD_SIZE=2 RANK=0; exec {ARGS.rank} call enter stay) &"
+               f"(export WORLD_SIZE=2 RANK=1; {ARGS.rank} call; exec {sys.executable} eat.py) & wait")
+        inside = ["sh", "-c", f"echo $$ > {group}/cgroup.procs && exec \"$@\"", "sh",
+                  *self.command(["sh", "-c", job], "--hang-after", f"{LIMIT}s", "--grace", "2s")]
+        done = subprocess.run(inside, cwd=self.folder, capture_output=True, text=True, timeout=LIMIT, check=False)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertRegex(done.stderr, r"rank 1 .* for want of memory")
+        killed = [row for row in self.processes() if row["out_of_memory"]]
+        self.assertEqual([(row["rank"], row["signal"]) for row in killed], [(1, 9)])
+
+    def memory_group(self, limit):
+        """A control group with so much memory."""
+        name = f"ddx-wrap-test-{os.getpid()}"
+        for top, file in (("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")):
+            group = pathlib.Path(top) / name
+            try:
+                group.mkdir()
+                self.addCleanup(group.rmdir)
+                (group / file).write_text(limit)
+                return group
+            except OSError:
+                continue
+        self.skipTest("control groups of memory take root")
 
     def test_a_rank_that_raises_and_stays(self):
         done = self.wrap(self.ranks("call enter stay", "call raise stay"), "--hang-after", "100s", "--grace", "2s")
