@@ -223,10 +223,11 @@ def processes_by(place, way):
     assert not list(place.folder.glob("*.request"))
 
 
-def test_reductions_of_callers(place):
-    assert place.alone("reductions_of_callers").returncode == 0
+def test_arguments_of_callers(place):
+    assert place.alone("arguments_of_callers").returncode == 0
     capture = place.capture()
-    assert [call["reduction"] for call in capture.calls] == ["max", "prod", "none"]
+    assert [call["reduction"] for call in capture.calls] == ["max", "min", "prod", "none"]
+    assert ["async" in call["flags"] for call in capture.calls] == [False, True, False, True]
     assert "reductions" in event(capture, "layer_blind")["text"]
 
 
