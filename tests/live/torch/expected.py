@@ -290,7 +290,7 @@ def compiled_counts(capture, ranks):
 
 
 def fsdp2_counts(capture, ranks):
-    """A step gathers each layer's parameters twice but the last's once... of which the backward scatters each once."""
+    """A step's backward scatters the gradients of each of three layers once."""
     scattered = [call["count"] for call in made(capture) if call["kind"] == "reduce_scatter"]
     if len(scattered) != 2 * 3 or any(count < 32 * 32 + 32 for count in scattered):
         yield "gradients scattered: %s" % scattered

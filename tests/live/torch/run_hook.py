@@ -231,6 +231,17 @@ def test_arguments_of_callers(place):
     assert "reductions" in event(capture, "layer_blind")["text"]
 
 
+def test_refused(place):
+    done = place.alone("refused")
+    assert (done.returncode, done.stdout) == (0, "refused\n"), done.stderr
+    capture = place.capture()
+    first, second = capture.calls
+    assert "failed" in first["flags"] and not first["end"], first
+    assert event(capture, "call_failed")["call"] == first["number"] + 1
+    # It is not taken for the one that makes the next.
+    assert second["outer"] == 0 and second["end"] and "failed" not in second["flags"], second
+
+
 def test_native_thread(place):
     done = place.alone("native_thread")
     assert done.returncode == 0, done.stderr

@@ -87,6 +87,16 @@ def arguments_of_callers():
     dist.group.WORLD.allreduce(torch.ones(1)).wait()
 
 
+def refused():
+    """The backend raises at a call; the next one is made all the same."""
+    alone()
+    try:
+        dist.all_gather([torch.empty(3)], torch.ones(4))
+    except Exception:
+        print("refused")
+    dist.all_reduce(torch.ones(1))
+
+
 def native_thread():
     """A thread without any frame of Python's makes a call, as autograd's do."""
     alone()
