@@ -154,12 +154,11 @@ class Calls:
         number, size, can_ask = self._groups.of(group)
 
         on_host = first is not None and first.device.type == "cpu"
-        is_async = not shape.blocks
-        if shape.is_async is not None and shape.is_async < len(arguments):
-            is_async = arguments[shape.is_async]
         batch = getattr(self.batches, "open", 0)
         if kind in _TRANSFERS:
             is_async, batch = self._of_transfer(batch)
+        else:
+            is_async = self._is_async(shape, arguments)
         element = count = 0
         if kind != 9:
             element = self._elements.get(first.dtype, 0) if first is not None else 0
@@ -196,6 +195,14 @@ class Calls:
             self._real_types[kind] = real
         return real and not tensor.is_meta
 
+    @staticmethod
+    def _is_async(shape, arguments):
+        if shape.blocks:
+            return False
+        if shape.is_async is None:
+            return _local_of_caller("async_op") is not False
+        return arguments[shape.is_async] if shape.is_async < len(arguments) else True
+
     def _reduction(self, boxed):
         op = getattr(boxed, "op", None)
         if op is not None:
@@ -203,15 +210,9 @@ class Calls:
         return self._reduction_of_caller()
 
     def _reduction_of_caller(self):
-        """Where the argument does not tell (torch 2.6): it is a local of the function of torch.distributed that calls."""
-        frame = _frame(5)
-        for _ in range(3):
-            if frame is None or not frame.f_code.co_filename.endswith("distributed_c10d.py"):
-                break
-            op = frame.f_locals.get("op")
-            if op is not None:
-                return self._reductions.get(int(getattr(op, "op", op)), 0)
-            frame = frame.f_back
+        op = _local_of_caller("op")
+        if op is not None:
+            return self._reductions.get(int(getattr(op, "op", op)), 0)
         if "reduction" not in self._told_blind:
             self._told_blind.add("reduction")
             self._recorder.event("layer_blind", 0, "torch: this release does not tell the reductions of calls made in C++")
@@ -219,18 +220,13 @@ class Calls:
 
     def _of_transfer(self, batch):
         """(asynchronous, batch) of a send or receive, which its arguments do not tell: the functions that made it do."""
-        frame = _frame(4)
         is_async = True
-        for _ in range(16):  # the user's modes may stand between
-            if frame is None:
-                break
-            code = frame.f_code
-            if code.co_filename.endswith("distributed_c10d.py"):
-                if code.co_name in ("send", "recv"):
-                    is_async = False
-                elif code.co_name == "batch_isend_irecv" and not batch:
-                    batch = getattr(self.batches, "posted", 0)
-            frame = frame.f_back
+        for frame in _frames_of_c10d():
+            name = frame.f_code.co_name
+            if name in ("send", "recv"):
+                is_async = False
+            elif name == "batch_isend_irecv" and not batch:
+                batch = getattr(self.batches, "posted", 0)
         return is_async, batch
 
     def _more(self, shape, arguments, count, size):
@@ -268,12 +264,24 @@ class Calls:
         return tuple(("split_" + name, tuple(counts)) for name, counts in sides if counts)
 
 
-def _frame(depth):
-    """Of the caller, `depth` frames out; None where threads begin before."""
-    try:
-        return sys._getframe(depth + 1)
-    except ValueError:
-        return None
+def _frames_of_c10d():
+    """The functions of torch.distributed that made this call, innermost first. The user's modes may stand between."""
+    frame = sys._getframe(1)
+    for _ in range(20):
+        if frame is None:
+            return
+        if frame.f_code.co_filename.endswith("distributed_c10d.py"):
+            yield frame
+        frame = frame.f_back
+
+
+def _local_of_caller(name):
+    """What older releases do not tell in an operation's arguments is a local of the function that calls; None of C++."""
+    for frame in _frames_of_c10d():
+        found = frame.f_locals.get(name)
+        if found is not None:
+            return found
+    return None
 
 
 def _ruled_count_out(kind, count, size):

@@ -38,7 +38,6 @@ class Works:
     def forget(self):
         """Of a forked child: it has none of its parent's threads."""
         self._open = {}  # id of a Work -> _Entry, which holds it, so that the id stays its own
-        self._hidden = 0  # calls in it whose end the host does not wait for at once
         self._running = self._asleep = self._stopping = False
         self._bell = _thread.allocate_lock()
         self._bell.acquire()
@@ -48,7 +47,10 @@ class Works:
         """`work`: the same object that the caller will be given. `can_ask`: its backend answers at once when it is asked
         whether it is over (gloo's: MPI's waits for what runs before)."""
         if self._stopping:
+            self._recorder.no_end(call)
             return
+        if len(self._open) > _MOST:
+            self._bound()
         self._open[id(work)] = _Entry(work, call, group, is_async and can_ask, site, can_ask)
         if not self._running:
             self._start()
@@ -118,8 +120,8 @@ class Works:
                 if idle > 50 and not self._stopping:
                     self._sleep()
                     idle = 0
-        except BaseException:
-            self._stopping = True
+        except BaseException:  # from now on only the host's waits tell
+            self._asleep = False
         finally:
             self._gone.release()
 
@@ -178,5 +180,8 @@ class Works:
         self._recorder.waited(entry.call)
 
     def _failed(self, entry, error):
-        words = "%s: %s" % (type(error).__name__, error)
-        self._recorder.event("async_error", entry.group, words[:2000], entry.site)
+        try:
+            words = "%s: %s" % (type(error).__name__, error)
+            self._recorder.event("async_error", entry.group, words[:2000], entry.site)
+        except Exception:  # of words that cannot be had; the error itself is the job's to see
+            pass

@@ -223,11 +223,23 @@ def processes_by(place, way):
     assert not list(place.folder.glob("*.request"))
 
 
-def test_reductions_of_callers(place):
-    assert place.alone("reductions_of_callers").returncode == 0
+def test_arguments_of_callers(place):
+    assert place.alone("arguments_of_callers").returncode == 0
     capture = place.capture()
-    assert [call["reduction"] for call in capture.calls] == ["max", "prod", "none"]
+    assert [call["reduction"] for call in capture.calls] == ["max", "min", "prod", "none"]
+    assert ["async" in call["flags"] for call in capture.calls] == [False, True, False, True]
     assert "reductions" in event(capture, "layer_blind")["text"]
+
+
+def test_refused(place):
+    done = place.alone("refused")
+    assert (done.returncode, done.stdout) == (0, "refused\n"), done.stderr
+    capture = place.capture()
+    first, second = capture.calls
+    assert "failed" in first["flags"] and not first["end"], first
+    assert event(capture, "call_failed")["call"] == first["number"] + 1
+    # It is not taken for the one that makes the next.
+    assert second["outer"] == 0 and second["end"] and "failed" not in second["flags"], second
 
 
 def test_native_thread(place):

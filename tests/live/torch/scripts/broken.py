@@ -68,16 +68,33 @@ def raises_in_thread():
     thread.join()
 
 
-def reductions_of_callers():
-    """As with a torch whose ReduceOp does not tell."""
+def arguments_of_callers():
+    """As with a torch whose operations do not tell."""
     import ddx_torch.hooks
 
     calls = ddx_torch.hooks._installed.calls
+    is_async = calls._is_async
+
+    class Untold:
+        blocks, is_async = False, None
+
     calls._reduction = lambda boxed: calls._reduction_of_caller()
+    calls._is_async = lambda shape, arguments: is_async(Untold, arguments)
     alone()
     dist.all_reduce(torch.ones(1), op=dist.ReduceOp.MAX)
+    dist.all_reduce(torch.ones(1), op=dist.ReduceOp.MIN, async_op=True).wait()
     dist.reduce(torch.ones(1), 0, dist.ReduceOp.PRODUCT)
     dist.group.WORLD.allreduce(torch.ones(1)).wait()
+
+
+def refused():
+    """The backend raises at a call; the next one is made all the same."""
+    alone()
+    try:
+        dist.all_gather([torch.empty(3)], torch.ones(4))
+    except Exception:
+        print("refused")
+    dist.all_reduce(torch.ones(1))
 
 
 def native_thread():
