@@ -11,6 +11,7 @@
 #include "cli/commands/output_file.h"
 #include "cli/commands/registry.h"
 #include "cli/commands/run_programs.h"
+#include "cli/report/printable.h"
 #include "live/launch/wrap.h"
 
 namespace ddx::cli {
@@ -75,6 +76,9 @@ live::Judgement judge_folder(const std::string& folder, const CommonOptions& com
   live::Judgement judgement;
   judgement.is_error = fails(report, threshold(common));
   judgement.is_silent = report.verdict == Verdict::clean || report.verdict == Verdict::inconclusive;
+  for (const Finding& finding : report.findings) {
+    judgement.gist += fmt::format("{} {} {}; ", finding.code, finding.ranks.label(), printable_line(finding.summary));
+  }
   judgement.text = find_reporter(common.format)->render(report, render);
   if (!common.output.empty() && common.output != "-") {
     const std::string text = std::exchange(judgement.text, {});

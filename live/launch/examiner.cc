@@ -23,7 +23,7 @@ void write_all(int file, const std::string& text) {
   }
 }
 
-// The first byte: whether it is an error; the second: whether a person must read it.
+// The first byte: whether it is an error; the second: whether a person must read it; then its gist, a line, and its text.
 [[noreturn]] void examine(const std::string& folder, const std::string& whole, const std::vector<Subject>& subjects,
                           const std::function<Judgement(const std::string&)>& analyze, int answer) {
   ::setpgid(0, 0);
@@ -44,9 +44,11 @@ void write_all(int file, const std::string& text) {
   } catch (const std::exception& error) {
     judgement = {.is_error = false,
                  .is_silent = false,
-                 .text = fmt::format("ddx: the capture was not judged: {}\n", error.what())};
+                 .text = fmt::format("ddx: the capture was not judged: {}\n", error.what()),
+                 .gist = ""};
   }
-  write_all(answer, std::string(judgement.is_error ? "1" : "0") + (judgement.is_silent ? "1" : "0") + judgement.text);
+  write_all(answer, std::string(judgement.is_error ? "1" : "0") + (judgement.is_silent ? "1" : "0") + judgement.gist + "\n" +
+                        judgement.text);
   ::_exit(0);
 }
 
@@ -73,11 +75,18 @@ Judgement take_judgement(Examination& examination) {
     text.append(buffer, static_cast<std::size_t>(got));
     at += got;
   }
-  if (text.size() >= 2) {
-    judgement = {.is_error = text[0] == '1', .is_silent = text[1] == '1', .text = text.substr(2)};
+  const std::size_t line = text.find('\n');
+  if (line != std::string::npos && line >= 2) {
+    judgement = {.is_error = text[0] == '1',
+                 .is_silent = text[1] == '1',
+                 .text = text.substr(line + 1),
+                 .gist = text.substr(2, line - 2)};
   } else {
     judgement = {
-        .is_error = false, .is_silent = false, .text = "ddx: the capture was not judged: the analysis was ended\n"};
+        .is_error = false,
+        .is_silent = false,
+        .text = "ddx: the capture was not judged: the analysis was ended\n",
+        .gist = ""};
   }
   if (examination.answer >= 0) ::close(examination.answer);
   examination = {};

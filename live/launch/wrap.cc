@@ -269,7 +269,7 @@ class Supervisor {
     tell(text);
     end_reason_ = options_.on_hang == OnHang::kill ? "it stands still (--on-hang kill)" : "";
     if (++hangs_ > kMostHangs) return end_where_asked();
-    examine(view_.subjects(table_));
+    look_into(view_.subjects(table_));
   }
 
   void on_loss(const Loss& lost) {
@@ -277,7 +277,7 @@ class Supervisor {
          told_waiting(lost.waiting));
     end_reason_ = fmt::format("{} is gone, and others have waited {} for it (--grace)", who(lost.rank, lost.pid),
                               format_duration(options_.grace));
-    examine(view_.subjects(table_));
+    look_into(view_.subjects(table_));
   }
 
   // Since the job began.
@@ -299,6 +299,12 @@ class Supervisor {
     write_process_report(folder_, table_, kills.of_group ? kills.count : 0);
   }
 
+  // What the captures say is told at once; stacks and dumps of processes that stand take their time, and seldom say more.
+  void look_into(std::vector<Subject> subjects) {
+    subjects_ = std::move(subjects);
+    examine({});
+  }
+
   void examine(const std::vector<Subject>& subjects) {
     report_processes();
     if (!options_.analyze) return on_examined();
@@ -312,9 +318,13 @@ class Supervisor {
     if (options_.analyze) {
       const Judgement judgement = take_judgement(examination_);
       is_error_ = judgement.is_error;
-      if (!judgement.text.empty() && (hanging_ || !end_reason_.empty() || !judgement.is_silent)) tell(judgement.text);
+      const bool matters = hanging_ || !end_reason_.empty() || !judgement.is_silent;
+      const bool is_new = judgement.gist.empty() || judgement.gist != std::exchange(told_, judgement.gist);
+      if (!judgement.text.empty() && matters && is_new) tell(judgement.text);
     }
     examination_ = {};
+    const std::vector<Subject> subjects = std::exchange(subjects_, {});
+    if (!subjects.empty() && options_.analyze) return examine(subjects);
     if (job_ended_) return finish();
     end_where_asked();
   }
@@ -371,6 +381,7 @@ class Supervisor {
       judged_last_ = true;
       end_reason_.clear();
       hanging_ = false;
+      told_.clear();  // the last word stands at the end as well
       return examine({});
     }
     report_processes();
@@ -444,6 +455,8 @@ class Supervisor {
   stream_descriptor ended_;
   stream_descriptor control_;
   Examination examination_;
+  std::vector<Subject> subjects_;  // whose stacks are still to be kept
+  std::string told_;               // gist of the judgement that was told last
   std::optional<MemoryKills> memory_kills_ = memory_kills();
   Nanos began_ = realtime();
   std::uint64_t last_calls_ = 0;
