@@ -12,6 +12,7 @@
 #include "traces/formats/ddx_file.h"
 #include "traces/formats/flight_recorder_names.h"
 #include "traces/formats/ops_text.h"
+#include "traces/formats/process_log.h"
 
 namespace ddx::formats {
 namespace {
@@ -250,6 +251,7 @@ void CaptureReader::take_event(const Event& event) {
     case EventCode::exception: {
       ProcessEnd end;
       end.what = words;
+      end.secondary = is_secondary(words);
       if (const auto site = site_of(event.site)) {
         const Frame& frame = trace_.call_site(*site).frames.front();
         end.call_site = fmt::format("{}:{} in {}", trace_.text(frame.file), frame.line, trace_.text(frame.function));
