@@ -342,7 +342,9 @@ std::vector<End> one_a_rank(const std::vector<End>& ends) {
     }
     End& held = kept[at->second];
     const bool first = held.first_by_launcher || end.first_by_launcher;
-    if (weight(end) > weight(held)) held = end;
+    // Of two words about one end the earlier is the closer to it: launchers look now and then only.
+    const bool sooner = weight(end) == weight(held) && before(*end.event, *held.event).value_or(false);
+    if (weight(end) > weight(held) || sooner) held = end;
     held.first_by_launcher = first;
   }
   return kept;

@@ -46,8 +46,10 @@ InstalledParts find_parts() {
   parts.library =
       other.empty() ? first_there({here / "libddx_trace.so", installed / "libddx_trace.so"}) : first_there({other});
   parts.dlopen_hooks = first_there({here / "libddx_dlsym.so", installed / "libddx_dlsym.so"});
-  // In the build tree the package is in the source, which CMake names there.
-  parts.torch = first_there({here / "torch", installed / "torch", fs::path(DDX_WRAP_SOURCE) / "live" / "torch"});
+  std::vector<fs::path> packages = {here / "torch", installed / "torch"};
+  // In the build tree the package is in the source. An installed program takes no code from where it was once built.
+  if (fs::exists(here / "libddx_trace.so", ignored)) packages.push_back(fs::path(DDX_WRAP_SOURCE) / "live" / "torch");
+  parts.torch = first_there(packages);
   return parts;
 }
 

@@ -363,6 +363,7 @@ int listen_for_ranks(std::string& address) {
 [[noreturn]] void pump(const PumpOptions& options, int control, int listener, int out, int err) {
   ::setsid();  // what ends the job, or wrap, by its process group or its terminal does not end this
   ::prctl(PR_SET_NAME, "ddx-output");
+  take_all_descriptors();
   const int nothing = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
   ::dup2(nothing, STDIN_FILENO);  // it is the job's
   for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGTTOU, SIGTSTP, SIGUSR1, SIGUSR2}) {

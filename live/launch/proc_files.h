@@ -31,6 +31,8 @@ std::string command_of(pid_t pid);  // on one line
 // What the launcher's variables in the process's environment say; -1.
 std::int32_t rank_of(pid_t pid);
 Nanos started_at(std::uint64_t start_ticks);  // since 1970
+// As many open files as the system lets this process have: it may watch a thousand others.
+void take_all_descriptors();
 Nanos realtime();
 Nanos monotonic();
 

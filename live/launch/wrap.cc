@@ -73,6 +73,7 @@ class Supervisor {
         last_words_(io_),
         ended_(io_, ::dup(table_.descriptor())),
         control_(io_, ::dup(pump_.control)) {
+    take_all_descriptors();  // after the job was started: its limit is its own
     table_.ignore(pump_.pid);
     know_job();
     table_.scan();

@@ -73,6 +73,15 @@ class WrapTest(unittest.TestCase):
 
     # Exit statuses
 
+    def test_the_job_has_the_limits_and_the_input_that_it_would_have(self):
+        script = "ulimit -n; cat; ls -l /proc/self/fd/0 | sed 's/.*-> //; s/:.*//'"
+        limit = ["sh", "-c", "ulimit -Sn 321; exec \"$@\"", "sh"]
+        plain = subprocess.run([*limit, "sh", "-c", script], input="typed\n", capture_output=True, text=True, check=False)
+        done = subprocess.run([*limit, *self.command(["sh", "-c", script])], input="typed\n", cwd=self.folder,
+                              capture_output=True, text=True, timeout=LIMIT, check=False)
+        self.assertEqual(done.stdout, plain.stdout)
+        self.assertTrue(plain.stdout.startswith("321\n"))
+
     def test_passes_statuses_on(self):
         for script, status in [("exit 0", 0), ("exit 3", 3), ("kill -9 $$", 137), ("kill -TERM $$", 143)]:
             with self.subTest(script):
