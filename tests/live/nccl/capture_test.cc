@@ -232,7 +232,6 @@ TEST(NcclCapture, NothingIsRecordedWithoutAFolder) {
 
 TEST(NcclCapture, AsynchronousErrorIsToldOnceAndTheAbortAfterIt) {
   JobSpec spec = spec_of("lost_peer");
-  spec.environment["DDX_DOUBLE_TIMEOUT_S"] = "5";
   spec.environment["NCCL_PROFILER_PLUGIN"] = DDX_BINARY_DIR "/libddx_trace.so";
   spec.environment["DDX_NCCL_TIMING"] = "gpu";
   const JobResult job = run_job(spec);
