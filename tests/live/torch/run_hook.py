@@ -22,7 +22,7 @@ sys.path.insert(0, str(HERE))
 from capture_reader import ELEMENTS, EVENTS, FIELDS, KINDS, REDUCTIONS, captures  # noqa: E402
 from run_capture import ROOT, environment, find_python, run_job  # noqa: E402
 
-LIMIT_S = 180
+LIMIT_S = 300
 
 
 class Place:
