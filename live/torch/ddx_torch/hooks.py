@@ -54,7 +54,7 @@ class Hooks:
         os.register_at_fork(after_in_child=guarded(self.forget))
         self.evidence.install()
         self.hook_operations()
-        self.works.patch_wait(torch._C._distributed_c10d.Work)
+        self.hook_waits()
         self.hook_groups()
         self.hook_batches()
 
@@ -90,6 +90,12 @@ class Hooks:
                 self.library.impl(name, kernel, "BackendSelect", with_keyset=True)
             except Exception as error:
                 self.blind.append("cannot see %s: %s" % (full, str(error)[:200]))
+
+    def hook_waits(self):
+        bindings = self.torch._C._distributed_c10d
+        for kind in list(vars(bindings).values()):
+            if isinstance(kind, type) and issubclass(kind, bindings.Work) and "wait" in vars(kind):
+                self.works.patch_wait(kind)
 
     def replace(self, name, make):
         """A function of torch.distributed, under all its names. Not for functions that torch.compile knows by identity."""

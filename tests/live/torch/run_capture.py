@@ -27,7 +27,7 @@ import expected  # noqa: E402
 from capture_reader import captures  # noqa: E402
 from run_fault import find_python  # noqa: E402
 
-JOB_LIMIT_S = 300
+JOB_LIMIT_S = 600
 
 
 def environment(library, folder):

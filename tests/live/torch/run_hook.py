@@ -22,7 +22,7 @@ sys.path.insert(0, str(HERE))
 from capture_reader import ELEMENTS, EVENTS, FIELDS, KINDS, REDUCTIONS, captures  # noqa: E402
 from run_capture import ROOT, environment, find_python, run_job  # noqa: E402
 
-LIMIT_S = 180
+LIMIT_S = 300
 
 
 class Place:
@@ -229,6 +229,17 @@ def test_arguments_of_callers(place):
     assert [call["reduction"] for call in capture.calls] == ["max", "min", "prod", "none"]
     assert ["async" in call["flags"] for call in capture.calls] == [False, True, False, True]
     assert "reductions" in event(capture, "layer_blind")["text"]
+
+
+def test_fake(place):
+    done = place.alone("fake")
+    assert done.returncode == 0, done.stderr
+    capture = place.capture()
+    told = [(call["group"]["name"], call["kind"], call["count"], call["peer"], call["end"] > 0) for call in capture.calls]
+    assert told == [("0", "new_group", 0, -1, True), ("0", "all_reduce", 4, -1, True), ("1", "broadcast", 5, 2, True)], told
+    groups = [(g["backend"], g["size"], g["position"], g["ranks"]) for g in capture.groups.values()]
+    assert groups == [("fake", 8, 3, list(range(8))), ("fake", 3, 1, [1, 3, 5])], groups
+    assert (capture.rank, capture.world_size) == (3, 8)
 
 
 def test_refused(place):

@@ -87,6 +87,17 @@ def arguments_of_callers():
     dist.group.WORLD.allreduce(torch.ones(1)).wait()
 
 
+def fake():
+    """A backend that does nothing, as one rank of many."""
+    from torch.testing._internal.distributed.fake_pg import FakeStore
+
+    dist.init_process_group("fake", store=FakeStore(), rank=3, world_size=8)
+    group = dist.new_group([1, 3, 5])
+    dist.all_reduce(torch.ones(4))
+    dist.broadcast(torch.ones(5), src=5, group=group)
+    dist.destroy_process_group()
+
+
 def refused():
     """The backend raises at a call; the next one is made all the same."""
     alone()
