@@ -12,8 +12,12 @@ namespace {
 
 using namespace ddx::capture;
 
-// A small file whose segments hold `records` in turn: the first half those of the ring, the others those of tables.
-std::string file_of(std::string_view records) {
+constexpr std::size_t kMost = 100;  // records of a stream
+
+// A small file whose segments hold `records`: the first half those of the ring, the others those of tables.
+std::string_view file_of(std::string_view records) {
+  // Kept: a segment is a mebibyte of zeros, but for its beginning.
+  static std::string file(kHeaderBytes + kSegmentBytes + kRecordBytes * (kMost + 1), '\0');
   Header header{};
   std::memcpy(header.magic, kMagic, sizeof(kMagic));
   header.version = kFormatVersion;
@@ -21,24 +25,25 @@ std::string file_of(std::string_view records) {
   header.record_bytes = kRecordBytes;
   header.segment_bytes = kSegmentBytes;
   header.ring_segments = 4;
-  const std::size_t count = std::min(records.size() / kRecordBytes, std::size_t{200});
-  header.next_ring = count / 2;
-  std::string out(kHeaderBytes, '\0');
-  std::memcpy(out.data(), &header, sizeof(header));
+  const std::size_t half = std::min(records.size() / kRecordBytes / 2, kMost);
+  header.next_ring = half;
+  std::memcpy(file.data(), &header, sizeof(header));
+  std::size_t from = 0;
+  char* at = file.data() + kHeaderBytes;
   for (const Stream stream : {Stream::ring, Stream::tables}) {
+    std::memset(at, 0, kRecordBytes * (kMost + 1));
     SegmentHead head{};
     head.stream = static_cast<std::uint32_t>(stream);
-    out.append(reinterpret_cast<const char*>(&head), sizeof(head));
-    for (std::size_t i = 0; i < count / 2; ++i) {
-      const std::size_t from = stream == Stream::ring ? i : count / 2 + i;
-      std::string record(records.substr(from * kRecordBytes, kRecordBytes));
+    std::memcpy(at, &head, sizeof(head));
+    for (std::size_t i = 0; i < half; ++i, from += kRecordBytes) {
+      char* record = at + kRecordBytes * (i + 1);
+      std::memcpy(record, records.data() + from, kRecordBytes);
       const std::uint32_t serial = serial_of(i);
-      std::memcpy(record.data(), &serial, sizeof(serial));
-      out += record;
+      std::memcpy(record, &serial, sizeof(serial));
     }
-    if (stream == Stream::ring) out.resize(kHeaderBytes + kSegmentBytes, '\0');
+    at += kSegmentBytes;
   }
-  return out;
+  return file;
 }
 
 }  // namespace
