@@ -80,6 +80,8 @@ JobEnvironment job_environment(const std::string& folder, const std::string& add
   if (options.nccl) {
     if (const std::string user = variable("NCCL_PROFILER_PLUGIN"); !user.empty()) set("DDX_USER_PROFILER_PLUGIN", user);
     set("NCCL_PROFILER_PLUGIN", parts.library);
+    // Without the times of its kernels nobody can tell a call of NCCL's that hangs from one that is over.
+    if (variable("DDX_NCCL_TIMING").empty()) set("DDX_NCCL_TIMING", "gpu");
   } else {
     set("DDX_NO_NCCL", "1");
   }

@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 #include "live/capture/ddx_trace.h"
@@ -82,7 +83,10 @@ std::uint8_t reduction_of(nccl::ReduceOp op) {
   return static_cast<std::uint8_t>(op < nccl::kBuiltInOps ? kOps[op] : Reduction::premul_sum);
 }
 
-bool records() { return t_current.inside == 0 && ddx_recording() != 0; }
+bool records() {
+  static const bool wanted = std::getenv("DDX_NO_NCCL") == nullptr;  // `ddx wrap --no-nccl`
+  return t_current.inside == 0 && wanted && ddx_recording() != 0;
+}
 
 KnownComm* known_comm(nccl::Comm comm, Library* library) {
   if (comm == nullptr) return nullptr;
