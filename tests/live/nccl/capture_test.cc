@@ -71,7 +71,7 @@ TEST_P(EveryVersion, InterposerAgreesWithTheLedger) {
 TEST_P(EveryVersion, PluginAddsTimesAndNoCalls) {
   JobSpec spec = spec_of("all", 3);
   spec.environment["DDX_DOUBLE_NCCL_VERSION"] = GetParam();
-  spec.environment["NCCL_PROFILER_PLUGIN"] = DDX_BINARY_DIR "/libddx_trace.so";
+  spec.environment["NCCL_PROFILER_PLUGIN"] = DDX_TRACE_LIBRARY;
   spec.environment["DDX_NCCL_TIMING"] = "gpu";
   const JobResult job = run_job(spec);
   expect_status(job, 7);
@@ -87,7 +87,7 @@ TEST_P(EveryVersion, PluginAloneSeesStaticNccl) {
   spec.command = {DDX_NCCL_STATIC_DRIVER, "all"};
   spec.environment["LD_PRELOAD"] = "";
   spec.environment["DDX_DOUBLE_NCCL_VERSION"] = GetParam();
-  spec.environment["NCCL_PROFILER_PLUGIN"] = DDX_BINARY_DIR "/libddx_trace.so";
+  spec.environment["NCCL_PROFILER_PLUGIN"] = DDX_TRACE_LIBRARY;
   const JobResult job = run_job(spec);
   expect_status(job, 7);
   EXPECT_THAT(profiler_differences(job, minor()), IsEmpty());
@@ -110,7 +110,7 @@ TEST(NcclCapture, DlopenedNcclIsNotSeenByThePreloadAlone) {
 
 TEST(NcclCapture, ThePluginSeesDlopenedNccl) {
   JobSpec spec = spec_of_way("all", {"dlopen", DDX_NCCL_DOUBLE_DIR "/libnccl.so.2"});
-  spec.environment["NCCL_PROFILER_PLUGIN"] = DDX_BINARY_DIR "/libddx_trace.so";
+  spec.environment["NCCL_PROFILER_PLUGIN"] = DDX_TRACE_LIBRARY;
   const JobResult job = run_job(spec);
   expect_status(job, 7);
   EXPECT_THAT(profiler_differences(job, 28), IsEmpty());
@@ -119,7 +119,7 @@ TEST(NcclCapture, ThePluginSeesDlopenedNccl) {
 TEST(NcclCapture, TheDlsymHookSeesDlopenedNccl) {
   if (has_address_sanitizer()) GTEST_SKIP() << "AddressSanitizer looks its functions up before the hook can";
   JobSpec spec = spec_of_way("all", {"dlopen", DDX_NCCL_DOUBLE_DIR "/libnccl.so.2"});
-  spec.environment["LD_PRELOAD"] = DDX_BINARY_DIR "/libddx_trace.so:" DDX_BINARY_DIR "/libddx_dlsym.so";
+  spec.environment["LD_PRELOAD"] = DDX_TRACE_LIBRARY ":" DDX_BINARY_DIR "/libddx_dlsym.so";
   const JobResult job = run_job(spec);
   expect_status(job, 7);
   EXPECT_THAT(interposer_differences(job), IsEmpty());
@@ -139,7 +139,7 @@ TEST(NcclCapture, TheUsersOwnPluginHearsWhatItHearsAlone) {
     spec.with_ddx = false;
     const JobResult alone = run_job(spec);
     spec.with_ddx = true;
-    spec.environment["NCCL_PROFILER_PLUGIN"] = DDX_BINARY_DIR "/libddx_trace.so";
+    spec.environment["NCCL_PROFILER_PLUGIN"] = DDX_TRACE_LIBRARY;
     spec.environment["DDX_USER_PROFILER_PLUGIN"] = pair.plugin;
     spec.environment["DDX_NCCL_TIMING"] = "gpu";
     const JobResult chained = run_job(spec);
@@ -157,7 +157,7 @@ TEST(NcclCapture, TheUsersOwnPluginHearsWhatItHearsAlone) {
 TEST(NcclCapture, TwoCopiesOfNcclEachGetTheirOwn) {
   if (has_address_sanitizer()) GTEST_SKIP() << "AddressSanitizer looks its functions up before the hook can";
   JobSpec spec = spec_of_way("all", {"two", DDX_NCCL_LIBRARY, DDX_NCCL_OLD_DOUBLE_DIR "/libnccl.so.2"});
-  spec.environment["LD_PRELOAD"] = DDX_BINARY_DIR "/libddx_trace.so:" DDX_BINARY_DIR "/libddx_dlsym.so";
+  spec.environment["LD_PRELOAD"] = DDX_TRACE_LIBRARY ":" DDX_BINARY_DIR "/libddx_dlsym.so";
   spec.environment["DDX_DOUBLE_NCCL_VERSION"] = "2.26";
   const JobResult job = run_job(spec);
   expect_status(job, 7);
@@ -190,7 +190,7 @@ TEST(NcclCapture, TheAuditLibrarySeesDlopenedNccl) {
 
 TEST(NcclCapture, StaleHandlesOfThePluginHarmNothing) {
   JobSpec spec = spec_of("all");
-  spec.environment["NCCL_PROFILER_PLUGIN"] = DDX_BINARY_DIR "/libddx_trace.so";
+  spec.environment["NCCL_PROFILER_PLUGIN"] = DDX_TRACE_LIBRARY;
   spec.environment["DDX_NCCL_TIMING"] = "gpu";
   spec.environment["DDX_DOUBLE_STALE"] = "1";
   const JobResult job = run_job(spec);
@@ -223,7 +223,7 @@ TEST(NcclCapture, NothingIsRecordedWithoutAFolder) {
   for (const char* folder : {"", "/no/such/folder"}) {
     JobSpec spec = spec_of("all");
     spec.environment["DDX_TRACE_DIR"] = folder;
-    spec.environment["NCCL_PROFILER_PLUGIN"] = DDX_BINARY_DIR "/libddx_trace.so";
+    spec.environment["NCCL_PROFILER_PLUGIN"] = DDX_TRACE_LIBRARY;
     const JobResult job = run_job(spec);
     expect_status(job, 7);
     EXPECT_THAT(job.trace_files, IsEmpty());
@@ -232,7 +232,7 @@ TEST(NcclCapture, NothingIsRecordedWithoutAFolder) {
 
 TEST(NcclCapture, AsynchronousErrorIsToldOnceAndTheAbortAfterIt) {
   JobSpec spec = spec_of("lost_peer");
-  spec.environment["NCCL_PROFILER_PLUGIN"] = DDX_BINARY_DIR "/libddx_trace.so";
+  spec.environment["NCCL_PROFILER_PLUGIN"] = DDX_TRACE_LIBRARY;
   spec.environment["DDX_NCCL_TIMING"] = "gpu";
   const JobResult job = run_job(spec);
   expect_status(job, 0);

@@ -50,7 +50,7 @@ pid_t start(const JobSpec& spec, const testing::ScratchFolder& folder, int rank)
   environment["USER_PLUGIN_LOG"] = folder.path("plugin");
   if (spec.with_ddx) {
     environment.try_emplace("DDX_TRACE_DIR", folder.path("trace"));
-    environment.try_emplace("LD_PRELOAD", DDX_BINARY_DIR "/libddx_trace.so");
+    environment.try_emplace("LD_PRELOAD", DDX_TRACE_LIBRARY);
   }
   std::vector<std::string> words;
   for (const auto& [name, value] : environment) {
