@@ -33,14 +33,12 @@ def run_job(ddx, python, fault, folder):
     scripts = folder / "scripts"
     shutil.copytree(E2E / "scripts", scripts)
     shutil.copy(HERE / "plain_job.py", scripts / "job.py")
-    for script in (HERE / "scripts").glob("*.py"):
-        shutil.copy(script, scripts)
     out = folder / "capture"
     command = [ddx, "wrap", "--out", str(out), "--no-color", "--hang-after", "%ds" % HANG_AFTER_S]
     command += ["--on-hang", "kill", "--grace", "%ds" % GRACE_S, "--", python, "-m", "torch.distributed.run"]
     command += ["--nproc_per_node", "4", "--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0", "--rdzv-id", "job"]
-    # A launcher that looks seldom, as those of clusters: wrap is to be the first that sees a rank die.
-    command += ["--monitor-interval", "60" if fault in ("raises", "killed", "killed_late") else "0.1", fault + ".py"]
+    # A launcher that looks seldom, as those of clusters: the others find out by themselves that a rank is gone.
+    command += ["--monitor-interval", "5" if fault in ("raises", "killed") else "0.1", fault + ".py"]
     environment = dict(os.environ, OMP_NUM_THREADS="1", PYTHONDONTWRITEBYTECODE="1")
     begun = time.monotonic()
     done = subprocess.run(command, cwd=scripts, env=environment, stdin=subprocess.DEVNULL, capture_output=True,
