@@ -121,8 +121,7 @@ void fill(Header& header) {
   header.rank = either(told.rank, rank_of_environment());
   header.world_size =
       either(told.world_size, number_in({"WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}));
-  header.local_rank =
-      either(told.local_rank, number_in({"LOCAL_RANK", "SLURM_LOCALID", "OMPI_COMM_WORLD_LOCAL_RANK"}));
+  header.local_rank = either(told.local_rank, number_in({"LOCAL_RANK", "SLURM_LOCALID", "OMPI_COMM_WORLD_LOCAL_RANK"}));
   header.attempt = number_in({"TORCHELASTIC_RESTART_COUNT", "SLURM_RESTART_COUNT"});
   if (gethostname(header.host, sizeof(header.host) - 1) != 0) header.host[0] = '\0';
   const std::size_t size = read_file("/proc/self/cmdline", header.program, sizeof(header.program) - 1);
@@ -350,7 +349,8 @@ DDX_EXPORT uint64_t ddx_begin(const ddx_call_info* info) {
   }
   ++nesting.depth;
   const std::uint32_t bit = 1U << info->layer;
-  if ((__atomic_load_n(&to->header()->layers, __ATOMIC_RELAXED) & bit) == 0) __atomic_fetch_or(&to->header()->layers, bit, __ATOMIC_RELAXED);
+  if ((__atomic_load_n(&to->header()->layers, __ATOMIC_RELAXED) & bit) == 0)
+    __atomic_fetch_or(&to->header()->layers, bit, __ATOMIC_RELAXED);
   return id;
 }
 

@@ -1,6 +1,7 @@
 /* The recorder's C interface, of libddx_trace.so: what the layers that see calls (torch hook, NCCL interposer, profiler
  * plugin), or a program of the user's own, tell it. Any thread may call any of these; none fails, throws, prints or
- * waits. Where nothing is recorded (DDX_TRACE_DIR is not set, the disk is full, ...) all of them return 0 and do nothing.
+ * waits. Where nothing is recorded (DDX_TRACE_DIR is not set, the disk is full, ...) all of them return 0 and do
+ * nothing.
  *
  * The first of these calls makes the file DDX_TRACE_DIR/HOST-PID.ddx (traces/capture/record.h). A forked child has
  * its own, from its own first call on. Environment: DDX_TRACE_DIR, the folder; DDX_TRACE_MIB, the size at which the
@@ -37,8 +38,8 @@ typedef struct ddx_group_info {
   uint32_t parent, outer;              /* groups */
   int32_t size, position;              /* -1: not known */
   uint64_t hash;
-  int32_t color, key, device;  /* device -1: not known */
-  const int32_t* ranks;        /* global ranks by position; NULL: not known */
+  int32_t color, key, device; /* device -1: not known */
+  const int32_t* ranks;       /* global ranks by position; NULL: not known */
   size_t rank_count;
 } ddx_group_info;
 /* A process group or communicator that this process is a member of. Returns its number; seq counts from 1 in it. */
@@ -55,18 +56,19 @@ typedef struct ddx_call_info {
   uint8_t layer, kind, element, reduction;
   uint8_t flags; /* kAsync, kNoCount, kNoEnd */
   uint32_t group;
-  int32_t peer;     /* position in the group; -1: none */
-  uint32_t site;    /* frame */
-  uint64_t count;   /* elements */
-  uint64_t stream;  /* any value that tells the streams of the process apart; 0: not known */
-  uint16_t batch;   /* of ddx_batch(); 0: alone */
+  int32_t peer;    /* position in the group; -1: none */
+  uint32_t site;   /* frame */
+  uint64_t count;  /* elements */
+  uint64_t stream; /* any value that tells the streams of the process apart; 0: not known */
+  uint16_t batch;  /* of ddx_batch(); 0: alone */
   const ddx_values* more;
   size_t more_count;
 } ddx_call_info;
 /* A call is about to be made: issued now. Returns its number for the functions below. Until ddx_returned() it is this
  * thread's current call, which calls of inner layers name as the one that made them. */
 uint64_t ddx_begin(const ddx_call_info* info);
-/* The library's function returned (in the same thread): its outer call, if any, is current again. status 0: it went well. */
+/* The library's function returned (in the same thread): its outer call, if any, is current again. status 0: it went
+ * well. */
 void ddx_returned(uint64_t call, int64_t status);
 /* The work itself was seen to start, or to be over; at `when` (ns, CLOCK_MONOTONIC), or now where that is 0. From any
  * thread, in any order; the first word counts. */

@@ -23,7 +23,8 @@ void write_all(int file, const std::string& text) {
   }
 }
 
-// The first byte: whether it is an error; the second: whether a person must read it; then its gist, a line, and its text.
+// The first byte: whether it is an error; the second: whether a person must read it; then its gist, a line, and its
+// text.
 [[noreturn]] void examine(const std::string& folder, const std::string& whole, const std::vector<Subject>& subjects,
                           const std::function<Judgement(const std::string&)>& analyze, int answer) {
   ::setpgid(0, 0);
@@ -47,8 +48,8 @@ void write_all(int file, const std::string& text) {
                  .text = fmt::format("ddx: the capture was not judged: {}\n", error.what()),
                  .gist = ""};
   }
-  write_all(answer, std::string(judgement.is_error ? "1" : "0") + (judgement.is_silent ? "1" : "0") + judgement.gist + "\n" +
-                        judgement.text);
+  write_all(answer, std::string(judgement.is_error ? "1" : "0") + (judgement.is_silent ? "1" : "0") + judgement.gist +
+                        "\n" + judgement.text);
   ::_exit(0);
 }
 
@@ -82,11 +83,10 @@ Judgement take_judgement(Examination& examination) {
                  .text = text.substr(line + 1),
                  .gist = text.substr(2, line - 2)};
   } else {
-    judgement = {
-        .is_error = false,
-        .is_silent = false,
-        .text = "ddx: the capture was not judged: the analysis was ended\n",
-        .gist = ""};
+    judgement = {.is_error = false,
+                 .is_silent = false,
+                 .text = "ddx: the capture was not judged: the analysis was ended\n",
+                 .gist = ""};
   }
   if (examination.answer >= 0) ::close(examination.answer);
   examination = {};

@@ -300,7 +300,8 @@ class Supervisor {
     write_process_report(folder_, table_, kills.of_group ? kills.count : 0);
   }
 
-  // What the captures say is told at once; stacks and dumps of processes that stand take their time, and seldom say more.
+  // What the captures say is told at once; stacks and dumps of processes that stand take their time, and seldom say
+  // more.
   void look_into(std::vector<Subject> subjects) {
     subjects_ = std::move(subjects);
     examine({});

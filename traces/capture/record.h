@@ -1,14 +1,14 @@
-// The capture file (.ddx): what a process recorded of its own collective calls, one file a process. The layout, in terms
-// of this machine (little-endian, no padding but what is named); docs/trace-format.md tells it in words.
+// The capture file (.ddx): what a process recorded of its own collective calls, one file a process. The layout, in
+// terms of this machine (little-endian, no padding but what is named); docs/trace-format.md tells it in words.
 //
 //   header, kHeaderBytes | segment | segment | ...
 //
 // A segment is kSegmentBytes long: a SegmentHead, then kSegmentRecords records of 64 bytes. It belongs to one of two
 // streams, tables (strings, frames, communicators; never overwritten) or ring (calls and events; once the file has
-// `ring_segments` of them, the oldest is written over). The n-th record of a stream is record n % kSegmentRecords of its
-// segment n / kSegmentRecords. A record counts once its `serial` is that of its number: it is written last, so that a
-// process may die between any two instructions. Numbers in records that name other records are 1 + their number in the
-// table stream; 0 is none.
+// `ring_segments` of them, the oldest is written over). The n-th record of a stream is record n % kSegmentRecords of
+// its segment n / kSegmentRecords. A record counts once its `serial` is that of its number: it is written last, so that
+// a process may die between any two instructions. Numbers in records that name other records are 1 + their number in
+// the table stream; 0 is none.
 //
 // Nothing of ddx is included here or in the writer: both live in the process that is watched.
 #pragma once
@@ -43,13 +43,13 @@ struct Header {
   std::uint32_t layers;         // bits 1 << Layer: who recorded anything
   std::int64_t pid;
   std::int64_t parent_pid;
-  std::uint64_t process_start;     // in clock ticks since boot (/proc/PID/stat), so that a later pid is not taken for it
-  std::int32_t rank;               // -1: not known
-  std::int32_t world_size;         // -1
-  std::int32_t local_rank;         // -1
-  std::int32_t attempt;            // of an elastic launcher; -1
-  std::int64_t start_monotonic;    // ns, CLOCK_MONOTONIC: the clock of all records
-  std::int64_t start_realtime;     // ns since 1970, at the same moment
+  std::uint64_t process_start;   // in clock ticks since boot (/proc/PID/stat), so that a later pid is not taken for it
+  std::int32_t rank;             // -1: not known
+  std::int32_t world_size;       // -1
+  std::int32_t local_rank;       // -1
+  std::int32_t attempt;          // of an elastic launcher; -1
+  std::int64_t start_monotonic;  // ns, CLOCK_MONOTONIC: the clock of all records
+  std::int64_t start_realtime;   // ns since 1970, at the same moment
   std::int64_t finished_realtime;  // the process left by its own exit; 0: not yet, or otherwise
   std::uint32_t stopped;           // Stopped: why nothing more is recorded
   std::uint32_t reserved;
@@ -86,8 +86,8 @@ enum class RecordType : std::uint8_t {
 struct Text {
   std::uint32_t serial;
   std::uint8_t type;
-  std::uint8_t bytes;        // of this piece
-  std::uint16_t more;        // pieces that follow this one
+  std::uint8_t bytes;  // of this piece
+  std::uint16_t more;  // pieces that follow this one
   char piece[56];
 };
 
@@ -189,11 +189,11 @@ enum class Reduction : std::uint8_t {
 
 // Bits of Call::flags; the lowest two are its Layer.
 inline constexpr std::uint8_t kLayerMask = 0x03;
-inline constexpr std::uint8_t kAsync = 0x04;       // returns before it is over
-inline constexpr std::uint8_t kNoCount = 0x08;     // `count` was not seen
-inline constexpr std::uint8_t kFailed = 0x10;      // the call returned an error; an event tells which
-inline constexpr std::uint8_t kNoEnd = 0x20;       // nothing tells when such a call is over: end 0 says nothing
-inline constexpr std::uint8_t kEndAtHost = 0x40;   // `end` is when the host's wait returned: it was over before
+inline constexpr std::uint8_t kAsync = 0x04;      // returns before it is over
+inline constexpr std::uint8_t kNoCount = 0x08;    // `count` was not seen
+inline constexpr std::uint8_t kFailed = 0x10;     // the call returned an error; an event tells which
+inline constexpr std::uint8_t kNoEnd = 0x20;      // nothing tells when such a call is over: end 0 says nothing
+inline constexpr std::uint8_t kEndAtHost = 0x40;  // `end` is when the host's wait returned: it was over before
 
 struct Call {
   std::uint32_t serial;
@@ -220,9 +220,9 @@ struct Call {
 // What a call's record has no room for: values of one field, in pieces.
 enum class Field : std::uint8_t {
   none = 0,
-  split_in = 1,     // elements for each member
-  split_out = 2,    // elements from each member
-  count_out = 3,    // elements that come out
+  split_in = 1,   // elements for each member
+  split_out = 2,  // elements from each member
+  count_out = 3,  // elements that come out
   tag = 4,
   name = 5,         // Text
   element_out = 6,  // ElementType

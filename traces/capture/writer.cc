@@ -349,8 +349,8 @@ Call* Writer::call_at(std::uint64_t id) {
   const std::uint64_t slot = number / kSegmentRecords % limits_.ring_segments;
   void* segment = ring_[slot].load(std::memory_order_acquire);
   if (segment == nullptr) return nullptr;
-  auto* call = reinterpret_cast<Call*>(static_cast<unsigned char*>(segment) +
-                                       (number % kSegmentRecords + 1) * kRecordBytes);
+  auto* call =
+      reinterpret_cast<Call*>(static_cast<unsigned char*>(segment) + (number % kSegmentRecords + 1) * kRecordBytes);
   return __atomic_load_n(&call->serial, __ATOMIC_ACQUIRE) == serial_of(number) ? call : nullptr;
 }
 

@@ -41,8 +41,8 @@ class Writer {
   // `fields.first` -1 and `ranks` given: these are its members.
   std::uint32_t group(const Group& fields, const std::int32_t* ranks, std::size_t count);
 
-  // 1 + number of the ring's record; 0: not kept. Serial, type, `more` and `outer_back` are filled in here; `outer`: what
-  // this returned for the call that made this one, or 0.
+  // 1 + number of the ring's record; 0: not kept. Serial, type, `more` and `outer_back` are filled in here; `outer`:
+  // what this returned for the call that made this one, or 0.
   std::uint64_t call(const Call& fields, const More* more, std::size_t more_count, std::uint64_t outer);
   std::uint64_t event(const Event& fields);
 

@@ -122,7 +122,8 @@ Communicator CaptureReader::communicator(std::uint32_t id, const capture::Group&
     if (ranks.empty() && outer->size == group.size) ranks = file_.members(group.outer, *outer);
   }
   if (out.name == StringId()) {
-    out.name = trace_.strings.intern(group.hash != 0 ? fmt::format("comm 0x{:x}", group.hash) : fmt::format("comm {}", id));
+    out.name =
+        trace_.strings.intern(group.hash != 0 ? fmt::format("comm 0x{:x}", group.hash) : fmt::format("comm {}", id));
     out.synthesized = group.hash == 0;
   }
   for (const std::int32_t rank : ranks) out.members.emplace_back(rank);
@@ -179,8 +180,12 @@ Further CaptureReader::further_of(std::uint64_t number, const Call& call) const 
     for (std::size_t k = 0; k < count; ++k) {
       const std::int64_t value = more.values[k];
       switch (static_cast<Field>(more.field)) {
-        case Field::split_in: out.split_in.push_back(static_cast<std::uint64_t>(std::max<std::int64_t>(value, 0))); break;
-        case Field::split_out: out.split_out.push_back(static_cast<std::uint64_t>(std::max<std::int64_t>(value, 0))); break;
+        case Field::split_in:
+          out.split_in.push_back(static_cast<std::uint64_t>(std::max<std::int64_t>(value, 0)));
+          break;
+        case Field::split_out:
+          out.split_out.push_back(static_cast<std::uint64_t>(std::max<std::int64_t>(value, 0)));
+          break;
         case Field::count_out:
           if (value >= 0) out.count_out = static_cast<std::uint64_t>(value);
           break;
@@ -261,7 +266,8 @@ void CaptureReader::take_event(const Event& event) {
       break;
     }
     case EventCode::async_error:
-      tell(NcclWarning{"asynchronous error", words}, event, fmt::format("asynchronous error {}: {}", event.value, words));
+      tell(NcclWarning{"asynchronous error", words}, event,
+           fmt::format("asynchronous error {}: {}", event.value, words));
       break;
     case EventCode::layer_blind:
       out_.diagnostics.count("ddx.not_seen", DiagnosticSeverity::notice, source_.path + ": " + words);
@@ -329,7 +335,8 @@ void CaptureReader::note_losses() {
   const auto count = [&](std::string_view name, std::string_view what, std::uint64_t times) {
     out_.diagnostics.count(name, DiagnosticSeverity::data_loss, fmt::format("{}: {}", source_.path, what), times);
   };
-  if (missing_ > 0) count("ddx.unwritten_record", "records that were never finished: their process died, or was at it", missing_);
+  if (missing_ > 0)
+    count("ddx.unwritten_record", "records that were never finished: their process died, or was at it", missing_);
   if (header.lost > 0) count("ddx.lost_calls", "calls that could not be recorded", header.lost);
   if (header.lost_strings > 0) count("ddx.lost_texts", "texts that could not be recorded", header.lost_strings);
   if (header.stopped != 0) {
@@ -372,7 +379,8 @@ void CaptureReader::finish() {
   record_.snapshot = true;
   record_.head_lost = file_.begin() > 0;
   record_.tail_lost = file_.cut_bytes() > 0 || header.stopped != 0 || too_many_;
-  record_.whole_program = (left_ || header.finished_realtime != 0) && !record_.head_lost && !record_.tail_lost && header.lost == 0;
+  record_.whole_program =
+      (left_ || header.finished_realtime != 0) && !record_.head_lost && !record_.tail_lost && header.lost == 0;
   record_.stream_ordered = is_stream_ordered(record_.backend);
   record_.progress.resize(record_.comms.size());
   if (!calls_.empty()) record_.timing = any_start_;
@@ -432,7 +440,8 @@ void list_captured_members(Evidence& evidence) {
     for (std::size_t slot = 0; slot < record.comms.size(); ++slot) {
       const Communicator& communicator = trace.communicator(record.comms[slot]);
       if (!communicator.members.empty() || communicator.synthesized) continue;
-      if (record.comm_rank[slot] != RankRecord::kNoPosition) places[record.comms[slot]][record.comm_rank[slot]] = *record.rank;
+      if (record.comm_rank[slot] != RankRecord::kNoPosition)
+        places[record.comms[slot]][record.comm_rank[slot]] = *record.rank;
     }
   }
   for (const auto& [comm, ranks] : places) {

@@ -11,12 +11,18 @@ using capture::ElementType;
 using capture::Reduction;
 
 constexpr std::pair<CallKind, OpKind> kKinds[] = {
-    {CallKind::all_reduce, OpKind::all_reduce}, {CallKind::reduce_scatter, OpKind::reduce_scatter},
-    {CallKind::all_gather, OpKind::all_gather}, {CallKind::broadcast, OpKind::broadcast},
-    {CallKind::reduce, OpKind::reduce},         {CallKind::gather, OpKind::gather},
-    {CallKind::scatter, OpKind::scatter},       {CallKind::all_to_all, OpKind::all_to_all},
-    {CallKind::barrier, OpKind::barrier},       {CallKind::send, OpKind::send},
-    {CallKind::recv, OpKind::recv},             {CallKind::new_group, OpKind::new_group},
+    {CallKind::all_reduce, OpKind::all_reduce},
+    {CallKind::reduce_scatter, OpKind::reduce_scatter},
+    {CallKind::all_gather, OpKind::all_gather},
+    {CallKind::broadcast, OpKind::broadcast},
+    {CallKind::reduce, OpKind::reduce},
+    {CallKind::gather, OpKind::gather},
+    {CallKind::scatter, OpKind::scatter},
+    {CallKind::all_to_all, OpKind::all_to_all},
+    {CallKind::barrier, OpKind::barrier},
+    {CallKind::send, OpKind::send},
+    {CallKind::recv, OpKind::recv},
+    {CallKind::new_group, OpKind::new_group},
     {CallKind::split_group, OpKind::split_group},
 };
 
@@ -41,11 +47,10 @@ constexpr std::pair<ElementType, DataType> kTypes[] = {
 };
 
 constexpr std::pair<Reduction, RedOp> kReductions[] = {
-    {Reduction::sum, RedOp::sum},   {Reduction::prod, RedOp::prod},
-    {Reduction::min, RedOp::min},   {Reduction::max, RedOp::max},
-    {Reduction::avg, RedOp::avg},   {Reduction::premul_sum, RedOp::premul_sum},
-    {Reduction::band, RedOp::band}, {Reduction::bor, RedOp::bor},
-    {Reduction::bxor, RedOp::bxor}, {Reduction::user, RedOp::user},
+    {Reduction::sum, RedOp::sum},   {Reduction::prod, RedOp::prod}, {Reduction::min, RedOp::min},
+    {Reduction::max, RedOp::max},   {Reduction::avg, RedOp::avg},   {Reduction::premul_sum, RedOp::premul_sum},
+    {Reduction::band, RedOp::band}, {Reduction::bor, RedOp::bor},   {Reduction::bxor, RedOp::bxor},
+    {Reduction::user, RedOp::user},
 };
 
 template <class Code, class Value, std::size_t kSize>

@@ -1,5 +1,6 @@
-// CaptureFile: a capture file's bytes as its tables and its calls (traces/capture/record.h). The file may be cut, damaged,
-// hostile, or copied while its process went on writing: what is read is checked, and what is no record is passed over.
+// CaptureFile: a capture file's bytes as its tables and its calls (traces/capture/record.h). The file may be cut,
+// damaged, hostile, or copied while its process went on writing: what is read is checked, and what is no record is
+// passed over.
 #pragma once
 
 #include <array>
@@ -33,8 +34,12 @@ class CaptureFile {
 
   // Of tables, by the numbers that records name them by. Absent: there is no such record.
   std::optional<std::string> text(std::uint32_t id) const;
-  std::optional<capture::Frame> frame(std::uint32_t id) const { return table<capture::Frame>(id, capture::RecordType::frame); }
-  std::optional<capture::Group> group(std::uint32_t id) const { return table<capture::Group>(id, capture::RecordType::group); }
+  std::optional<capture::Frame> frame(std::uint32_t id) const {
+    return table<capture::Frame>(id, capture::RecordType::frame);
+  }
+  std::optional<capture::Group> group(std::uint32_t id) const {
+    return table<capture::Group>(id, capture::RecordType::group);
+  }
   // Global ranks by position; empty: not recorded.
   std::vector<std::int32_t> members(std::uint32_t id, const capture::Group& group) const;
 

@@ -14,7 +14,8 @@ void read(const Source&, const ImportOptions&, Evidence&) {}
 }  // namespace
 
 Importer own_report_importer() {
-  return {.name = "ddx-report", .description = "a report that ddx wrote; holds no evidence", .sniff = sniff, .read = read};
+  return {
+      .name = "ddx-report", .description = "a report that ddx wrote; holds no evidence", .sniff = sniff, .read = read};
 }
 
 }  // namespace ddx::formats

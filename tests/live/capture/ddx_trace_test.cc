@@ -1,4 +1,5 @@
-// The recorder through its C interface: what was told is what the file says, by whichever threads, processes and limits.
+// The recorder through its C interface: what was told is what the file says, by whichever threads, processes and
+// limits.
 #include "live/capture/ddx_trace.h"
 
 #include <gmock/gmock.h>
@@ -18,12 +19,12 @@
 namespace ddx {
 namespace {
 
-using testing::files_in;
-using testing::in_child;
-using testing::load_one;
 using ::testing::ElementsAre;
+using testing::files_in;
 using ::testing::HasSubstr;
+using testing::in_child;
 using ::testing::IsEmpty;
+using testing::load_one;
 using ::testing::SizeIs;
 namespace fs = std::filesystem;
 
@@ -34,7 +35,8 @@ constexpr std::uint8_t kTorch = 1, kNccl = 2;
 class Recorder : public ::testing::Test, protected testing::ScratchFolder {
  protected:
   void SetUp() override {
-    for (const char* name : {"RANK", "WORLD_SIZE", "LOCAL_RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "DDX_TRACE_MIB"}) {
+    for (const char* name :
+         {"RANK", "WORLD_SIZE", "LOCAL_RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "DDX_TRACE_MIB"}) {
       unsetenv(name);
     }
     setenv("DDX_TRACE_DIR", path().c_str(), 1);
@@ -326,8 +328,12 @@ TEST_F(Recorder, StopsAtALimitOnFiles) {
 }
 
 TEST_F(Recorder, NamesOfAnyKindAndLength) {
-  const std::vector<std::string> names{"x", std::string(55, 'a'), std::string(56, 'b'), std::string(57, 'c'),
-                                       std::string(112, 'd'), std::string(500, 'e')};
+  const std::vector<std::string> names{"x",
+                                       std::string(55, 'a'),
+                                       std::string(56, 'b'),
+                                       std::string(57, 'c'),
+                                       std::string(112, 'd'),
+                                       std::string(500, 'e')};
   in_child([&] {
     ddx_identify(0, 1, -1);
     for (const std::string& name : names) {

@@ -19,8 +19,8 @@
 namespace ddx::formats {
 namespace {
 
-using testing::ScratchFolder;
 using ::testing::HasSubstr;
+using testing::ScratchFolder;
 
 std::string bytes_of(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
@@ -45,7 +45,8 @@ std::vector<std::string> calls_of(const Trace& trace, const RankRecord& record) 
     if (!is_collective(s.kind) && !is_p2p(s.kind)) continue;
     std::ostringstream out;
     out << name_of(s.kind) << ' ' << name_of(s.type_in) << ' ' << name_of(s.redop) << ' '
-        << (s.count_in ? s.count_in : s.count_out).value_or(0) << ' ' << s.async << ' ' << trace.peer(record, s).value_or(-1);
+        << (s.count_in ? s.count_in : s.count_out).value_or(0) << ' ' << s.async << ' '
+        << trace.peer(record, s).value_or(-1);
     const Communicator& communicator = trace.communicator(record.comms[*program.comm_slot(row)]);
     out << ' ' << trace.text(communicator.name) << " of";
     for (const RankId rank : communicator.members) out << ' ' << rank.value;
