@@ -21,7 +21,21 @@
 
 namespace {
 
-using namespace ddx::capture;
+using ddx::capture::Call;
+using ddx::capture::CallKind;
+using ddx::capture::Event;
+using ddx::capture::EventCode;
+using ddx::capture::Frame;
+using ddx::capture::Group;
+using ddx::capture::Header;
+using ddx::capture::kEndAtHost;
+using ddx::capture::kFailed;
+using ddx::capture::kLayerMask;
+using ddx::capture::kNoEnd;
+using ddx::capture::Limits;
+using ddx::capture::More;
+using ddx::capture::offer_output;
+using ddx::capture::Writer;
 
 enum class State : int { unopened, opening, open, off };
 
@@ -228,7 +242,7 @@ bool is_transfer(std::uint8_t kind) {
 
 // Records of what a call says besides; as many as fit.
 constexpr std::size_t kMostMore = 255;
-std::size_t pack(const ddx_values* fields, std::size_t field_count, More (&into)[kMostMore]) {
+std::size_t pack(const DdxValues* fields, std::size_t field_count, More (&into)[kMostMore]) {
   constexpr std::size_t kPiece = sizeof(More::values) / sizeof(std::int64_t);
   std::size_t records = 0;
   for (std::size_t i = 0; i < field_count; ++i) {
@@ -249,7 +263,7 @@ std::uint64_t current_call() {
   return nesting.depth == 0 ? 0 : nesting.calls[std::min(nesting.depth, kDepth) - 1];
 }
 
-std::uint64_t append(Writer& to, Call& call, const ddx_call_info* info) {
+std::uint64_t append(Writer& to, Call& call, const DdxCallInfo* info) {
   if (info->more_count == 0) return to.call(call, nullptr, 0, current_call());
   More more[kMostMore];
   return to.call(call, more, pack(info->more, info->more_count, more), current_call());
@@ -297,9 +311,9 @@ DDX_EXPORT uint32_t ddx_frame(uint32_t caller, uint32_t function, uint32_t file,
   return to->frame(frame);
 }
 
-DDX_EXPORT uint32_t ddx_group(const ddx_group_info* info) {
+DDX_EXPORT uint32_t ddx_group(const DdxGroupInfo* info) {
   Writer* to = writer();
-  if (to == nullptr || info == nullptr || info->size_of < sizeof(ddx_group_info)) return 0;
+  if (to == nullptr || info == nullptr || info->size_of < sizeof(DdxGroupInfo)) return 0;
   Group group{};
   group.layer = info->layer;
   group.name = info->name;
@@ -325,9 +339,9 @@ DDX_EXPORT uint32_t ddx_group(const ddx_group_info* info) {
   return to->group(group, info->ranks, group.step == 0 ? count : 0);
 }
 
-DDX_EXPORT uint64_t ddx_begin(const ddx_call_info* info) {
+DDX_EXPORT uint64_t ddx_begin(const DdxCallInfo* info) {
   Writer* to = writer();
-  if (to == nullptr || info == nullptr || info->size_of < sizeof(ddx_call_info)) return 0;
+  if (to == nullptr || info == nullptr || info->size_of < sizeof(DdxCallInfo)) return 0;
   Call call{};
   call.kind = info->kind;
   call.element = info->element;

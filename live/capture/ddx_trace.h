@@ -31,8 +31,8 @@ uint32_t ddx_text(const char* bytes, size_t length);
 /* A place in code. `caller`: the frame it was called from, 0 for none; `line` 0, `address` 0: not known. */
 uint32_t ddx_frame(uint32_t caller, uint32_t function, uint32_t file, uint32_t line, uint64_t address);
 
-typedef struct ddx_group_info {
-  uint32_t size_of; /* sizeof(ddx_group_info), as the caller knows it */
+typedef struct DdxGroupInfo {
+  uint32_t size_of; /* sizeof(DdxGroupInfo), as the caller knows it */
   uint8_t layer;
   uint32_t name, description, backend; /* texts */
   uint32_t parent, outer;              /* groups */
@@ -41,18 +41,18 @@ typedef struct ddx_group_info {
   int32_t color, key, device; /* device -1: not known */
   const int32_t* ranks;       /* global ranks by position; NULL: not known */
   size_t rank_count;
-} ddx_group_info;
+} DdxGroupInfo;
 /* A process group or communicator that this process is a member of. Returns its number; seq counts from 1 in it. */
-uint32_t ddx_group(const ddx_group_info* info);
+uint32_t ddx_group(const DdxGroupInfo* info);
 
-typedef struct ddx_values {
+typedef struct DdxValues {
   uint8_t field; /* Field */
   size_t count;
   const int64_t* values;
-} ddx_values;
+} DdxValues;
 
-typedef struct ddx_call_info {
-  uint32_t size_of; /* sizeof(ddx_call_info) */
+typedef struct DdxCallInfo {
+  uint32_t size_of; /* sizeof(DdxCallInfo) */
   uint8_t layer, kind, element, reduction;
   uint8_t flags; /* kAsync, kNoCount, kNoEnd */
   uint32_t group;
@@ -61,12 +61,12 @@ typedef struct ddx_call_info {
   uint64_t count;  /* elements */
   uint64_t stream; /* any value that tells the streams of the process apart; 0: not known */
   uint16_t batch;  /* of ddx_batch(); 0: alone */
-  const ddx_values* more;
+  const DdxValues* more;
   size_t more_count;
-} ddx_call_info;
+} DdxCallInfo;
 /* A call is about to be made: issued now. Returns its number for the functions below. Until ddx_returned() it is this
  * thread's current call, which calls of inner layers name as the one that made them. */
-uint64_t ddx_begin(const ddx_call_info* info);
+uint64_t ddx_begin(const DdxCallInfo* info);
 /* The library's function returned (in the same thread): its outer call, if any, is current again. status 0: it went
  * well. */
 void ddx_returned(uint64_t call, int64_t status);

@@ -11,7 +11,27 @@
 namespace ddx::live {
 namespace {
 
-using namespace capture;
+using capture::Call;
+using capture::CallKind;
+using capture::Event;
+using capture::EventCode;
+using capture::Group;
+using capture::Header;
+using capture::kAsync;
+using capture::kFailed;
+using capture::kFormatVersion;
+using capture::kHeaderBytes;
+using capture::kMagic;
+using capture::kNoEnd;
+using capture::kRecordBytes;
+using capture::kSegmentBytes;
+using capture::kSegmentRecords;
+using capture::Members;
+using capture::RecordType;
+using capture::SegmentHead;
+using capture::serial_of;
+using capture::Stream;
+using capture::Text;
 
 // Bounds on what a broken or hostile file can make this do.
 constexpr std::size_t kMostOpen = 4096;

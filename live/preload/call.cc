@@ -96,7 +96,7 @@ KnownComm* known_comm(nccl::Comm comm, Library* library) {
   if (real<Function::CommCount>(library, comm, &facts.size) != nccl::kSuccess) facts.size = -1;
   if (real<Function::CommUserRank>(library, comm, &facts.position) != nccl::kSuccess) facts.position = -1;
   tell_library(library);
-  ddx_group_info info{};
+  DdxGroupInfo info{};
   info.size_of = sizeof(info);
   info.layer = kLayer;
   info.backend = ddx_text("nccl", 4);
@@ -129,7 +129,7 @@ Call::Call(CallKind kind, std::uint32_t group, Library* library, std::uint32_t s
 }
 
 void Call::begin(const CallFacts& facts, std::uint32_t group, int size, std::uint32_t site) {
-  ddx_call_info info{};
+  DdxCallInfo info{};
   info.size_of = sizeof(info);
   info.layer = kLayer;
   info.kind = static_cast<std::uint8_t>(facts.kind);
@@ -155,7 +155,7 @@ void Call::begin(const CallFacts& facts, std::uint32_t group, int size, std::uin
     info.flags |= capture::kNoEnd;
   }
   std::int64_t name = 0;
-  ddx_values named{static_cast<std::uint8_t>(capture::Field::name), 1, &name};
+  DdxValues named{static_cast<std::uint8_t>(capture::Field::name), 1, &name};
   if (facts.name != nullptr) {
     name = ddx_text(facts.name, std::strlen(facts.name));
     info.more = &named;

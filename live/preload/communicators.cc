@@ -60,7 +60,7 @@ std::uint32_t name_in(const Config* config) {
 }
 
 void make_group(Making& making) {
-  ddx_group_info info{};
+  DdxGroupInfo info{};
   info.size_of = sizeof(info);
   info.layer = kLayer;
   info.name = making.name;

@@ -85,7 +85,7 @@ std::uint32_t group_of(Context& context, const CommFacts& told) {
   std::uint32_t group = context.group.load(std::memory_order_acquire);
   if (group != 0) return group;
   const char* name = context.name[0] != '\0' ? context.name : told.name;
-  ddx_group_info info{};
+  DdxGroupInfo info{};
   info.size_of = sizeof(info);
   info.layer = kLayer;
   info.name = name == nullptr ? 0 : ddx_text(name, std::strlen(name));
@@ -108,7 +108,7 @@ bool is_in_bytes(const Context& context, const Event& event) {
 
 // A call that only the plugin sees.
 std::uint64_t record(Context& context, const Event& event) {
-  ddx_call_info info{};
+  DdxCallInfo info{};
   info.size_of = sizeof(info);
   info.layer = kLayer;
   info.kind = static_cast<std::uint8_t>(event.kind);

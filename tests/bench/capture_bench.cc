@@ -22,11 +22,11 @@ ddx::nccl::Result ncclCommDestroy(ddx::nccl::Comm);
 namespace {
 
 void record(benchmark::State& state) {
-  ddx_group_info group{};
+  DdxGroupInfo group{};
   group.size_of = sizeof(group);
   group.size = 8;
   group.device = -1;
-  ddx_call_info call{};
+  DdxCallInfo call{};
   call.size_of = sizeof(call);
   call.kind = static_cast<std::uint8_t>(ddx::capture::CallKind::all_reduce);
   call.group = ddx_group(&group);

@@ -10,7 +10,15 @@
 
 namespace {
 
-using namespace ddx::capture;
+using ddx::capture::Header;
+using ddx::capture::kFormatVersion;
+using ddx::capture::kHeaderBytes;
+using ddx::capture::kMagic;
+using ddx::capture::kRecordBytes;
+using ddx::capture::kSegmentBytes;
+using ddx::capture::SegmentHead;
+using ddx::capture::serial_of;
+using ddx::capture::Stream;
 
 constexpr std::size_t kMost = 100;  // records of a stream
 

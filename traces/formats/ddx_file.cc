@@ -9,7 +9,20 @@
 namespace ddx::formats {
 namespace {
 
-using namespace capture;
+using capture::Group;
+using capture::Header;
+using capture::kFormatVersion;
+using capture::kHeaderBytes;
+using capture::kMagic;
+using capture::kRecordBytes;
+using capture::kSegmentBytes;
+using capture::kSegmentRecords;
+using capture::Members;
+using capture::RecordType;
+using capture::SegmentHead;
+using capture::serial_of;
+using capture::Stream;
+using capture::Text;
 
 // Segments of a ring that was written over while it was copied may hold what is half old and half new.
 constexpr std::uint64_t kUnsafe = 2 * kSegmentRecords;

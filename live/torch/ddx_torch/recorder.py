@@ -7,7 +7,7 @@ from .numbers import EVENTS, FIELDS, LAYER_TORCH
 
 ABI = 1
 
-# ddx_call_info with its padding, in one call that makes bytes: half the cost of a ctypes structure.
+# DdxCallInfo with its padding, in one call that makes bytes: half the cost of a ctypes structure.
 _CALL = struct.Struct("@IBBBBBIiIQQHPN")
 _CALL_SIZE = _CALL.size
 _VALUES = struct.Struct("@BNP")

@@ -44,7 +44,7 @@ class Recorder : public ::testing::Test, protected testing::ScratchFolder {
   static std::uint32_t text(const std::string& words) { return ddx_text(words.data(), words.size()); }
   static std::uint32_t group(const std::string& name, const std::vector<std::int32_t>& ranks, std::int32_t position,
                              std::uint32_t outer = 0) {
-    ddx_group_info info{};
+    DdxGroupInfo info{};
     info.size_of = sizeof(info);
     info.layer = outer == 0 ? kTorch : kNccl;
     info.name = name.empty() ? 0 : text(name);
@@ -57,8 +57,8 @@ class Recorder : public ::testing::Test, protected testing::ScratchFolder {
     info.rank_count = outer == 0 ? ranks.size() : 0;
     return ddx_group(&info);
   }
-  static ddx_call_info call(std::uint32_t in_group, std::uint8_t kind, std::uint64_t count) {
-    ddx_call_info info{};
+  static DdxCallInfo call(std::uint32_t in_group, std::uint8_t kind, std::uint64_t count) {
+    DdxCallInfo info{};
     info.size_of = sizeof(info);
     info.layer = kTorch;
     info.kind = kind;
@@ -85,24 +85,24 @@ TEST_F(Recorder, SaysWhatItWasTold) {
     const std::uint32_t outer = ddx_frame(0, text("main"), file, 90, 0);
     const std::uint32_t inner = ddx_frame(outer, text("step"), file, 12, 0);
 
-    ddx_call_info info = call(world, kAllReduce, 1000);
+    DdxCallInfo info = call(world, kAllReduce, 1000);
     info.site = inner;
     const std::uint64_t first = ddx_begin(&info);
     ddx_returned(first, 0);
     ddx_started(first, 0);
     ddx_ended(first, 0);
 
-    ddx_call_info split = call(world, kAllToAll, 40);
+    DdxCallInfo split = call(world, kAllToAll, 40);
     const std::int64_t in[] = {1, 2, 3, 4, 5, 6, 7, 8, 4}, out[] = {10, 10};
-    const ddx_values more[] = {{1, std::size(in), in}, {2, std::size(out), out}};
+    const DdxValues more[] = {{1, std::size(in), in}, {2, std::size(out), out}};
     split.more = more;
     split.more_count = std::size(more);
     ddx_returned(ddx_begin(&split), 0);
 
-    ddx_call_info send = call(odd, kSend, 7);
+    DdxCallInfo send = call(odd, kSend, 7);
     send.peer = 2;
     const std::int64_t tag[] = {77};
-    const ddx_values tags[] = {{4, 1, tag}};
+    const DdxValues tags[] = {{4, 1, tag}};
     send.more = tags;
     send.more_count = 1;
     ddx_returned(ddx_begin(&send), 5);
@@ -156,14 +156,14 @@ TEST_F(Recorder, InnerCallsAreJoined) {
   in_child([] {
     ddx_identify(0, 2, 0);
     const std::uint32_t outer_group = group("dp", {0, 1}, 0);
-    ddx_call_info outer = call(outer_group, kAllReduce, 8);
+    DdxCallInfo outer = call(outer_group, kAllReduce, 8);
     outer.flags = 0x20;  // it cannot tell its end
     const std::uint64_t id = ddx_begin(&outer);
     EXPECT_EQ(ddx_current(), id);
     const std::uint32_t comm = group("", {0, 1}, 0, outer_group);
     std::uint64_t inner[2];
     for (std::uint64_t& one : inner) {
-      ddx_call_info info = call(comm, kAllReduce, 4);
+      DdxCallInfo info = call(comm, kAllReduce, 4);
       info.layer = kNccl;
       one = ddx_begin(&info);
       EXPECT_EQ(ddx_current(), one);
@@ -176,7 +176,7 @@ TEST_F(Recorder, InnerCallsAreJoined) {
     ddx_ended(inner[0], INT64_MAX / 2);
     ddx_ended(inner[1], INT64_MAX / 2 + 5);
     // Alone, by nobody's call.
-    ddx_call_info lone = call(comm, kAllReduce, 16);
+    DdxCallInfo lone = call(comm, kAllReduce, 16);
     lone.layer = kNccl;
     ddx_returned(ddx_begin(&lone), 0);
   });
@@ -206,7 +206,7 @@ TEST_F(Recorder, ThreadsLoseNothing) {
         for (std::uint64_t i = 0; i < kCalls; ++i) {
           // Its own text and frame, that others intern at the same time.
           const std::uint32_t function = text("f" + std::to_string(i % 500));
-          ddx_call_info info = call(shared, kAllReduce, static_cast<std::uint64_t>(thread) * kCalls + i);
+          DdxCallInfo info = call(shared, kAllReduce, static_cast<std::uint64_t>(thread) * kCalls + i);
           info.site = ddx_frame(0, function, function, static_cast<std::uint32_t>(i % 500) + 1, 0);
           const std::uint64_t id = ddx_begin(&info);
           ddx_returned(id, 0);
@@ -240,13 +240,13 @@ TEST_F(Recorder, AForkedChildHasItsOwnFile) {
   in_child([] {
     ddx_identify(3, 8, -1);
     const std::uint32_t world = group("world", {3}, 0);
-    ddx_call_info info = call(world, kAllReduce, 1);
+    DdxCallInfo info = call(world, kAllReduce, 1);
     ddx_returned(ddx_begin(&info), 0);
     // Loaders fork and record nothing; others do.
     in_child([] {});
     in_child([] {
       const std::uint32_t own = group("child", {3}, 0);
-      ddx_call_info again = call(own, kAllReduce, 2);
+      DdxCallInfo again = call(own, kAllReduce, 2);
       ddx_returned(ddx_begin(&again), 0);
     });
     ddx_returned(ddx_begin(&info), 0);
@@ -268,7 +268,7 @@ TEST_F(Recorder, ALongRunKeepsItsEnd) {
     ddx_identify(0, 1, -1);
     const std::uint32_t world = group("world", {0}, 0);
     for (std::uint64_t i = 1; i <= kCalls; ++i) {
-      ddx_call_info info = call(world, kAllReduce, i);
+      DdxCallInfo info = call(world, kAllReduce, i);
       ddx_returned(ddx_begin(&info), 0);
     }
   });
@@ -290,7 +290,7 @@ TEST_F(Recorder, ALongRunKeepsItsEnd) {
 TEST_F(Recorder, RecordsNothingWithoutAFolder) {
   const auto record = [] {
     const std::uint32_t world = group("world", {0}, 0);
-    ddx_call_info info = call(world, kAllReduce, 1);
+    DdxCallInfo info = call(world, kAllReduce, 1);
     const std::uint64_t id = ddx_begin(&info);
     ddx_returned(id, 1);
     ddx_ended(id, 0);
@@ -314,7 +314,7 @@ TEST_F(Recorder, StopsAtALimitOnFiles) {
     ddx_identify(0, 1, -1);
     const std::uint32_t world = group("world", {0}, 0);
     for (std::uint64_t i = 0; i < 100'000; ++i) {
-      ddx_call_info info = call(world, kAllReduce, i);
+      DdxCallInfo info = call(world, kAllReduce, i);
       ddx_returned(ddx_begin(&info), 0);
     }
   });
@@ -339,7 +339,7 @@ TEST_F(Recorder, NamesOfAnyKindAndLength) {
     for (const std::string& name : names) {
       const std::uint32_t id = text(name);
       if (id == 0 || text(name) != id) _exit(1);
-      ddx_call_info info = call(group(name, {0}, 0), kAllReduce, 1);
+      DdxCallInfo info = call(group(name, {0}, 0), kAllReduce, 1);
       ddx_returned(ddx_begin(&info), 0);
     }
   });
@@ -361,7 +361,7 @@ TEST_F(Recorder, GroupsOfAnyShape) {
   in_child([&] {
     ddx_identify(0, 1, -1);
     for (std::size_t i = 0; i < shapes.size(); ++i) {
-      ddx_call_info info = call(group("g" + std::to_string(i), shapes[i], 0), kAllReduce, 1);
+      DdxCallInfo info = call(group("g" + std::to_string(i), shapes[i], 0), kAllReduce, 1);
       ddx_returned(ddx_begin(&info), 0);
     }
   });

@@ -26,7 +26,7 @@ void record_for_ever(int thread) {
   ddx_identify(2, 4, -1);
   const std::string name = "group " + std::to_string(thread) + std::string(100, '.');
   const std::int32_t ranks[] = {0, 1, 2, 9};
-  ddx_group_info info{};
+  DdxGroupInfo info{};
   info.size_of = sizeof(info);
   info.name = ddx_text(name.data(), name.size());
   info.size = 4;
@@ -39,8 +39,8 @@ void record_for_ever(int thread) {
     const std::string function = function_of(count);
     const std::uint32_t words = ddx_text(function.data(), function.size());
     const std::int64_t splits[] = {static_cast<std::int64_t>(count), 2, 3, 4};
-    const ddx_values more[] = {{1, count % 3 == 0 ? 4U : 0U, splits}};
-    ddx_call_info call{};
+    const DdxValues more[] = {{1, count % 3 == 0 ? 4U : 0U, splits}};
+    DdxCallInfo call{};
     call.size_of = sizeof(call);
     call.kind = static_cast<std::uint8_t>(count % 8 + 1);
     call.element = 12;

@@ -28,7 +28,7 @@ std::uint32_t world() {
   std::int32_t ranks[64];
   const int count = size == nullptr ? 1 : std::atoi(size);
   for (int i = 0; i < count && i < 64; ++i) ranks[i] = i;
-  ddx_group_info group{};
+  DdxGroupInfo group{};
   group.size_of = sizeof(group);
   group.name = text("world");
   group.size = count;
@@ -40,7 +40,7 @@ std::uint32_t world() {
 }
 
 std::uint64_t begin(std::uint32_t group) {
-  ddx_call_info call{};
+  DdxCallInfo call{};
   call.size_of = sizeof(call);
   call.kind = static_cast<std::uint8_t>(CallKind::all_reduce);
   call.element = static_cast<std::uint8_t>(ElementType::f32);

@@ -209,14 +209,14 @@ int framework(Job& job) {
   const auto begin = reinterpret_cast<decltype(&ddx_begin)>(dlsym(RTLD_DEFAULT, "ddx_begin"));
   const auto returned = reinterpret_cast<decltype(&ddx_returned)>(dlsym(RTLD_DEFAULT, "ddx_returned"));
   if (group_of == nullptr || text_of == nullptr || begin == nullptr || returned == nullptr) fail("no recorder");
-  ddx_group_info group{};
+  DdxGroupInfo group{};
   group.size_of = sizeof(group);
   group.layer = static_cast<std::uint8_t>(capture::Layer::torch);
   group.name = text_of("default_pg", 10);
   group.size = job.size;
   group.position = job.rank;
   group.device = -1;
-  ddx_call_info call{};
+  DdxCallInfo call{};
   call.size_of = sizeof(call);
   call.layer = group.layer;
   call.kind = static_cast<std::uint8_t>(capture::CallKind::all_reduce);
