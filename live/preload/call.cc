@@ -84,8 +84,8 @@ std::uint8_t reduction_of(nccl::ReduceOp op) {
 }
 
 bool records() {
-  static const bool wanted = std::getenv("DDX_NO_NCCL") == nullptr;  // `ddx wrap --no-nccl`
-  return t_current.inside == 0 && wanted && ddx_recording() != 0;
+  static const bool kWanted = std::getenv("DDX_NO_NCCL") == nullptr;  // `ddx wrap --no-nccl`
+  return t_current.inside == 0 && kWanted && ddx_recording() != 0;
 }
 
 KnownComm* known_comm(nccl::Comm comm, Library* library) {

@@ -13,23 +13,22 @@ using Result = int;
 using LogFunction = void (*)(int level, unsigned long flags, const char* file, int line, const char* format, ...);
 
 // Types of events; also bits of the mask by which a plugin asks for them.
-enum EventType : std::uint32_t {
-  kGroup = 1U << 0,
-  kColl = 1U << 1,
-  kP2p = 1U << 2,
-  kProxyOp = 1U << 3,
-  kProxyStep = 1U << 4,
-  kProxyCtrl = 1U << 5,
-  kKernelCh = 1U << 6,
-  kNetPlugin = 1U << 7,
-  kGroupApi = 1U << 8,
-  kCollApi = 1U << 9,
-  kP2pApi = 1U << 10,
-  kKernelLaunch = 1U << 11,
-  kCeColl = 1U << 12,
-  kCeSync = 1U << 13,
-  kCeBatch = 1U << 14,
-};
+using EventType = std::uint32_t;
+inline constexpr EventType kGroup = 1U << 0;
+inline constexpr EventType kColl = 1U << 1;
+inline constexpr EventType kP2p = 1U << 2;
+inline constexpr EventType kProxyOp = 1U << 3;
+inline constexpr EventType kProxyStep = 1U << 4;
+inline constexpr EventType kProxyCtrl = 1U << 5;
+inline constexpr EventType kKernelCh = 1U << 6;
+inline constexpr EventType kNetPlugin = 1U << 7;
+inline constexpr EventType kGroupApi = 1U << 8;
+inline constexpr EventType kCollApi = 1U << 9;
+inline constexpr EventType kP2pApi = 1U << 10;
+inline constexpr EventType kKernelLaunch = 1U << 11;
+inline constexpr EventType kCeColl = 1U << 12;
+inline constexpr EventType kCeSync = 1U << 13;
+inline constexpr EventType kCeBatch = 1U << 14;
 
 // Two states of many: the others only pass through.
 inline constexpr int kProxyInProgress = 19;
