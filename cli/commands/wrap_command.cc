@@ -75,6 +75,7 @@ live::Judgement judge_folder(const std::string& folder, const CommonOptions& com
   write_file(folder + "/report.json", [&](std::ostream& file) { file << render_json(report, render); });
   live::Judgement judgement;
   judgement.is_error = fails(report, threshold(common));
+  judgement.is_clean = report.verdict == Verdict::clean;
   judgement.is_silent = report.verdict == Verdict::clean || report.verdict == Verdict::inconclusive;
   for (const Finding& finding : report.findings) {
     judgement.gist += fmt::format("{} {} {}; ", finding.code, finding.ranks.label(), printable_line(finding.summary));

@@ -23,7 +23,8 @@ void write_all(int file, const std::string& text) {
   }
 }
 
-// The first byte: whether it is an error; the second: whether a person must read it; then its gist, a line, and its
+// The first byte: whether it is an error; the second: whether nobody must read it; the third: whether nothing is wrong;
+// then its gist, a line, and its
 // text.
 [[noreturn]] void examine(const std::string& folder, const std::string& whole, const std::vector<Subject>& subjects,
                           const std::function<Judgement(const std::string&)>& analyze, int answer) {
@@ -44,12 +45,13 @@ void write_all(int file, const std::string& text) {
     judgement = analyze(whole);
   } catch (const std::exception& error) {
     judgement = {.is_error = false,
+                 .is_clean = false,
                  .is_silent = false,
                  .text = fmt::format("ddx: the capture was not judged: {}\n", error.what()),
                  .gist = ""};
   }
-  write_all(answer, std::string(judgement.is_error ? "1" : "0") + (judgement.is_silent ? "1" : "0") + judgement.gist +
-                        "\n" + judgement.text);
+  write_all(answer, std::string(judgement.is_error ? "1" : "0") + (judgement.is_silent ? "1" : "0") +
+                        (judgement.is_clean ? "1" : "0") + judgement.gist + "\n" + judgement.text);
   ::_exit(0);
 }
 
@@ -77,13 +79,15 @@ Judgement take_judgement(Examination& examination) {
     at += got;
   }
   const std::size_t line = text.find('\n');
-  if (line != std::string::npos && line >= 2) {
+  if (line != std::string::npos && line >= 3) {
     judgement = {.is_error = text[0] == '1',
+                 .is_clean = text[2] == '1',
                  .is_silent = text[1] == '1',
                  .text = text.substr(line + 1),
-                 .gist = text.substr(2, line - 2)};
+                 .gist = text.substr(3, line - 3)};
   } else {
     judgement = {.is_error = false,
+                 .is_clean = false,
                  .is_silent = false,
                  .text = "ddx: the capture was not judged: the analysis was ended\n",
                  .gist = ""};

@@ -320,6 +320,7 @@ class Supervisor {
     if (options_.analyze) {
       const Judgement judgement = take_judgement(examination_);
       is_error_ = judgement.is_error;
+      is_clean_ = judgement.is_clean;
       const bool matters = hanging_ || !end_reason_.empty() || !judgement.is_silent;
       const bool is_new = judgement.gist.empty() || judgement.gist != std::exchange(told_, judgement.gist);
       if (!judgement.text.empty() && matters && is_new) tell(judgement.text);
@@ -387,6 +388,10 @@ class Supervisor {
       return examine({});
     }
     report_processes();
+    if (view_.files() > 0) {
+      tell(fmt::format("ddx: what {} process{} did and wrote is in {}{}\n", view_.files(),
+                       view_.files() == 1 ? "" : "es", folder_, is_clean_ ? "; ddx finds nothing wrong with it" : ""));
+    }
     status_ = ending_ ? 1 : job_status_ != 0 ? job_status_ : is_error_ ? 1 : 0;
     io_.stop();
   }
@@ -465,6 +470,7 @@ class Supervisor {
   int asked_to_end_ = 0;
   int hangs_ = 0;
   bool hanging_ = false;
+  bool is_clean_ = false;   // judged, and nothing found
   std::string end_reason_;  // why the job is to be ended once it is examined; empty: it is not
   bool ending_ = false;
   bool job_ended_ = false;

@@ -19,6 +19,7 @@ enum class OnHang { report, kill };
 // happen to the job.
 struct Judgement {
   bool is_error = false;  // a finding that counts as one
+  bool is_clean = false;  // judged, and nothing is wrong
   bool is_silent = true;  // nothing in it that a person must read after a healthy run
   std::string text;       // for people
   std::string gist;       // one line that two judgements have in common which find the same
