@@ -34,6 +34,8 @@ struct Options {
 };
 
 void lay_and_inject(const SimOptions& options, Trace& trace, std::vector<std::string>& told) {
+  // Where nothing could be read, that is the answer, and not that there is nothing to lay over ranks.
+  if (trace.ranks.empty()) return;
   if (options.world_size) {
     const sim::RoleMap roles = role_map(options.map, trace);
     for (auto& sentence : sim::lift(trace)) told.push_back(std::move(sentence));

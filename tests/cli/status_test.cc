@@ -77,6 +77,16 @@ TEST_F(Status, OfEvidenceThatDoesNotSuffice) {
   expect(staged, {{"--flat", "1GB/s,1us"}, 3, "no recorded rank can stand for it"});
 }
 
+// What cannot be read is the answer, whatever was to be made of it.
+TEST_F(Status, OfFilesThatCannotBeRead) {
+  const std::string broken = write("broken.ops", "wrld 2\n0 barrier\n");
+  for (const char* option : {"--world-size=8", "--inject=skip@0:0", "--streams", "--flat=1GB/s,1us"}) {
+    const Answer answer = ddx({"sim", broken, option});
+    EXPECT_EQ(answer.status, 3) << option;
+    EXPECT_THAT(on_one_line(answer.out + answer.err), HasSubstr("line 1: expected 'world N'")) << option;
+  }
+}
+
 TEST_F(Status, OfAClusterThatIsOnlyDescribed) {
   EXPECT_EQ(ddx({"sim", "--describe-cluster", "dgx-h100:2"}).status, 0);
   EXPECT_EQ(ddx({"sim", "--describe-cluster", "nonsense"}).status, 2);

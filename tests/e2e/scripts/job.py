@@ -7,6 +7,7 @@ would write it; the stacks of all threads go to stderr, which torchrun keeps as 
 import datetime
 import faulthandler
 import os
+import pickle
 import sys
 import threading
 import time
@@ -17,6 +18,7 @@ import torch
 import torch.distributed as dist
 
 DUMP_AFTER_S = 4.0  # from the end of init, when the ranks are level: by then a job of milliseconds hangs
+SETTLE_S = 30.0
 LEAVE_AFTER_S = 2.0  # from the dump, so that no rank is ended by the launcher before it has written
 
 
@@ -53,18 +55,33 @@ def _on_exception(kind, value, trace):
     time.sleep(DUMP_AFTER_S)  # one rank's exit ends the others: let them write first
 
 
-def start(timeout_s=60):
-    """Joins the job; returns (rank, world size). `timeout_s` holds for collectives, not for joining."""
+def start(timeout_s=60, hangs=True):
+    """Joins the job; returns (rank, world size). `timeout_s` holds for collectives, not for joining.
+
+    `hangs` False: it ends well, and on a slow machine is not to be taken for one that does not.
+    """
     dist.init_process_group("gloo", timeout=datetime.timedelta(seconds=60))
     dist.distributed_c10d._set_pg_timeout(datetime.timedelta(seconds=timeout_s))
     sys.excepthook = _on_exception
-    threading.Thread(target=_watch, name="recorder", daemon=True).start()
+    if hangs:
+        threading.Thread(target=_watch, name="recorder", daemon=True).start()
     return dist.get_rank(), dist.get_world_size()
+
+
+def _settle():
+    """The recorder hears of a call's end a moment after its caller: where all ranks dump in that moment, all seem to hang."""
+    until = time.monotonic() + SETTLE_S
+    while time.monotonic() < until:
+        entries = pickle.loads(torch._C._distributed_c10d._dump_fr_trace())["entries"]
+        if all(entry["retired"] for entry in entries):
+            return
+        time.sleep(0.01)
 
 
 def finish():
     """Ends a job that did not hang, leaving the same evidence."""
     dist.barrier()
+    _settle()
     _dump()
     dist.barrier()
     dist.destroy_process_group()
