@@ -29,6 +29,7 @@ using capture::RecordType;
 constexpr std::size_t kMostFrames = 64;
 constexpr std::size_t kMostSlots = 0xfffe;
 constexpr std::size_t kMostText = 1024;
+constexpr std::uint64_t kLatest = std::uint64_t{1} << 62;  // the year 2116
 
 Layer layer_of(const Call& call) { return static_cast<Layer>(call.flags & capture::kLayerMask); }
 
@@ -63,7 +64,7 @@ class CaptureReader {
   Communicator communicator(std::uint32_t id, const capture::Group& group);
   std::optional<CallSiteId> site_of(std::uint32_t frame);
   std::uint32_t peer_slot(std::int32_t position);
-  Nanos wall(std::int64_t time) const;
+  std::optional<Nanos> wall(std::int64_t time);
   void take_call(std::uint64_t number, const Call& call);
   bool join_outer(std::uint64_t number, const Call& call);
   Further further_of(std::uint64_t number, const Call& call) const;
@@ -90,7 +91,7 @@ class CaptureReader {
   std::unordered_map<std::int32_t, std::uint32_t, KeyedHash> peers_;
   std::optional<std::uint16_t> batch_;
   std::uint32_t batches_ = 0;
-  std::uint64_t missing_ = 0;
+  std::uint64_t missing_ = 0, bad_times_ = 0;
   bool too_many_ = false, left_ = false, any_start_ = false;
 };
 
@@ -103,11 +104,14 @@ StringId CaptureReader::text(std::uint32_t id) {
   return at->second;
 }
 
-Nanos CaptureReader::wall(std::int64_t time) const {
-  // Damaged numbers may be anything; sums of unsigned ones wrap without harm.
+// nullopt: none was recorded, or the number is damaged: no clock shows it, and sums of it would not fit.
+std::optional<Nanos> CaptureReader::wall(std::int64_t time) {
+  if (time == 0) return std::nullopt;
   const auto sum = static_cast<std::uint64_t>(time) - static_cast<std::uint64_t>(file_.header().start_monotonic) +
                    static_cast<std::uint64_t>(file_.header().start_realtime);
-  return static_cast<Nanos>(sum);
+  if (sum <= kLatest) return static_cast<Nanos>(sum);
+  ++bad_times_;
+  return std::nullopt;
 }
 
 Communicator CaptureReader::communicator(std::uint32_t id, const capture::Group& group) {
@@ -314,7 +318,7 @@ void CaptureReader::append(const Kept& kept) {
   if (kept.batch != 0) op.group = kept.batch;
   op.call_site = site_of(call.site);
   op.issue = wall(call.issue);
-  if (call.start != 0) op.start = wall(call.start);
+  op.start = wall(call.start);
   const bool failed = (call.flags & capture::kFailed) != 0;
   std::int64_t end = call.end;
   if (kept.inner_told) end = kept.inner_open ? 0 : kept.inner_end;
@@ -337,6 +341,7 @@ void CaptureReader::note_losses() {
   };
   if (missing_ > 0)
     count("ddx.unwritten_record", "records that were never finished: their process died, or was at it", missing_);
+  if (bad_times_ > 0) count("ddx.bad_time", "times that no clock shows, left out", bad_times_);
   if (header.lost > 0) count("ddx.lost_calls", "calls that could not be recorded", header.lost);
   if (header.lost_strings > 0) count("ddx.lost_texts", "texts that could not be recorded", header.lost_strings);
   if (header.stopped != 0) {

@@ -173,8 +173,8 @@ TEST_F(Recorder, InnerCallsAreJoined) {
     ddx_returned(id, 0);
     EXPECT_EQ(ddx_current(), 0U);
     for (const std::uint64_t one : inner) ddx_started(one, 1000);
-    ddx_ended(inner[0], INT64_MAX / 2);
-    ddx_ended(inner[1], INT64_MAX / 2 + 5);
+    ddx_ended(inner[0], std::int64_t{1'000'000'000'000'000'000});
+    ddx_ended(inner[1], std::int64_t{1'000'000'000'000'000'000} + 5);
     // Alone, by nobody's call.
     DdxCallInfo lone = call(comm, kAllReduce, 16);
     lone.layer = kNccl;
@@ -187,7 +187,7 @@ TEST_F(Recorder, InnerCallsAreJoined) {
   ASSERT_EQ(program.size(), 2U);
   EXPECT_EQ(trace.signature(program.signature(0)).count_in, 8U);
   EXPECT_EQ(program.state(0), OpState::completed);
-  EXPECT_EQ(*program.end(0) - *program.start(0), INT64_MAX / 2 + 5 - 1000);
+  EXPECT_EQ(*program.end(0) - *program.start(0), std::int64_t{1'000'000'000'000'000'000} + 5 - 1000);
   EXPECT_EQ(trace.signature(program.signature(1)).count_in, 16U);
   // The communicator has the name of the process group, and its members.
   const RankRecord& record = trace.ranks[0];

@@ -125,6 +125,29 @@ TEST(Ddx, ACutFileKeepsItsBeginning) {
   EXPECT_GT(cut.diagnostics.count_of("ddx.unwritten_record"), 0U);
 }
 
+// Whatever the numbers are, what is read of them can be subtracted from each other.
+TEST(Ddx, TimesThatNoClockShowsAreLeftOut) {
+  const std::string good = sample();
+  const std::int64_t bad[] = {INT64_MIN, INT64_MIN + 1, -1, INT64_MAX, INT64_MAX - 1, std::int64_t{1} << 62};
+  for (const std::int64_t issue : bad) {
+    for (const std::int64_t end : bad) {
+      std::string bytes = good;
+      char* call = bytes.data() + capture::kHeaderBytes + capture::kRecordBytes;
+      std::memcpy(call + offsetof(capture::Call, issue), &issue, sizeof(issue));
+      std::memcpy(call + offsetof(capture::Call, start), &issue, sizeof(issue));
+      std::memcpy(call + offsetof(capture::Call, end), &end, sizeof(end));
+      const Evidence evidence = read(bytes);
+      const Program& program = evidence.trace.program(evidence.trace.ranks.at(0));
+      for (const auto& time : {program.issue(0), program.start(0), program.end(0)}) {
+        EXPECT_TRUE(!time || (*time > 0 && *time <= std::int64_t{1} << 62)) << issue << ' ' << end;
+      }
+      // An end before its issue is none to begin with.
+      const std::int64_t latest = std::int64_t{1} << 62;
+      EXPECT_EQ(evidence.diagnostics.count_of("ddx.bad_time") > 0, issue != latest || end > latest);
+    }
+  }
+}
+
 // Any record may be damaged: the others stand.
 TEST(Ddx, DamageStaysWhereItIs) {
   const std::string good = sample();
