@@ -52,6 +52,8 @@ Record as(const unsigned char (&bytes)[kRecordBytes]) {
   return record;
 }
 
+bool is_open(const Call& call) { return call.end == 0 && (call.flags & (kNoEnd | kFailed)) == 0; }
+
 }  // namespace
 
 std::unique_ptr<CaptureFile> CaptureFile::open(const std::string& path) {
@@ -142,13 +144,17 @@ bool CaptureFile::take(std::uint64_t number) {
   return true;
 }
 
-void CaptureFile::take_call(std::uint64_t number, const Call& call) {
-  ++calls_;
+void CaptureFile::note_times(const Call& call) {
   const std::int64_t latest = std::max({call.issue, call.start, call.end});
   latest_ = std::max(latest_, latest);
   std::int64_t& of_group = latest_of_[call.group];
   of_group = std::max(of_group, latest);
-  if (call.end != 0 || (call.flags & (kNoEnd | kFailed)) != 0) return;
+}
+
+void CaptureFile::take_call(std::uint64_t number, const Call& call) {
+  ++calls_;
+  note_times(call);
+  if (!is_open(call)) return;
   if (open_.size() >= kMostOpen) open_.erase(open_.begin());
   open_[number] = {.number = number,
                    .kind = static_cast<CallKind>(call.kind),
@@ -167,11 +173,8 @@ void CaptureFile::check_open() {
       continue;
     }
     const auto call = as<Call>(bytes);
-    const std::int64_t latest = std::max({call.issue, call.start, call.end});
-    latest_ = std::max(latest_, latest);
-    std::int64_t& of_group = latest_of_[call.group];
-    of_group = std::max(of_group, latest);
-    at = call.end != 0 || (call.flags & (kNoEnd | kFailed)) != 0 ? open_.erase(at) : std::next(at);
+    note_times(call);
+    at = is_open(call) ? std::next(at) : open_.erase(at);
   }
 }
 

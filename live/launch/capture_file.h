@@ -59,6 +59,7 @@ class CaptureFile {
   void read_new();
   void check_open();
   bool take(std::uint64_t number);
+  void note_times(const capture::Call& call);
   void take_call(std::uint64_t number, const capture::Call& call);
   bool record(capture::Stream stream, std::uint64_t number, void* into) const;
   std::string text(std::uint32_t id) const;

@@ -316,4 +316,6 @@ nccl::DataType type_of(const char* name) {
   return -1;
 }
 
+nccl::DataType type_of(std::uint8_t number) { return static_cast<nccl::DataType>(number); }
+
 }  // namespace ddx::profiler

@@ -54,5 +54,6 @@ void stop(const void* handle);
 capture::CallKind kind_of(const char* function);
 capture::CallKind kind_of(std::uint8_t number);
 nccl::DataType type_of(const char* name);
+nccl::DataType type_of(std::uint8_t number);
 
 }  // namespace ddx::profiler
