@@ -89,15 +89,16 @@ void CaptureFile::find_segments() {
   if (fstat(file_, &about) != 0 || about.st_size < static_cast<off_t>(kHeaderBytes)) return;
   const std::uint64_t count = std::min<std::uint64_t>(
       (static_cast<std::uint64_t>(about.st_size) - kHeaderBytes) / kSegmentBytes, kMostSegments);
-  for (; segments_ < count; ++segments_) {
-    const std::uint64_t place = kHeaderBytes + segments_ * kSegmentBytes;
+  for (; segments_ < count; ++segments_) unused_.push_back(kHeaderBytes + segments_ * kSegmentBytes);
+  // One that two threads made at once may never be given to a stream: those behind it do not wait for it.
+  std::erase_if(unused_, [this](std::uint64_t place) {
     SegmentHead head{};
-    if (!read_at(file_, &head, sizeof(head), place)) return;
+    if (!read_at(file_, &head, sizeof(head), place)) return false;
     const auto stream = static_cast<Stream>(head.stream);
-    // Made and not yet given to a stream: it is, the next time; those behind it wait.
-    if (stream == Stream::unused) return;
+    if (stream == Stream::unused) return false;
     (stream == Stream::ring ? ring_ : tables_)[head.number] = place;
-  }
+    return true;
+  });
 }
 
 bool CaptureFile::record(Stream stream, std::uint64_t number, void* into) const {

@@ -67,7 +67,8 @@ class CaptureFile {
   std::string path_;
   int file_;
   capture::Header header_{};
-  std::uint64_t segments_ = 0;                            // of the file, looked at
+  std::uint64_t segments_ = 0;                            // of the file, known
+  std::vector<std::uint64_t> unused_;                     // places of those that belong to no stream yet
   std::map<std::uint32_t, std::uint64_t> ring_, tables_;  // segment's number -> its place in the file
   std::uint64_t next_ = 0;                                // of the ring's records
   std::map<std::uint64_t, int> missing_;  // taken by their writers, not written yet: since how many looks

@@ -5,6 +5,7 @@
 
 #include <cstdio>
 #include <fstream>
+#include <sstream>
 
 #include "traces/capture/writer.h"
 
@@ -56,6 +57,25 @@ TEST_F(CaptureFileTest, TellsWhichCallsAreOpen) {
   EXPECT_TRUE(file->open_calls().empty());
   EXPECT_EQ(file->latest(7), 150);
   EXPECT_EQ(file->calls(), 3U);
+}
+
+// Where two threads make a segment at once, one of the two may stay unused for ever.
+TEST_F(CaptureFileTest, PassesOverASegmentThatNobodyUses) {
+  call(100);
+  call(120);
+  std::ostringstream whole;
+  whole << std::ifstream(path_, std::ios::binary).rdbuf();
+  const std::string bytes = whole.str();
+  const std::string with_gap = path_ + ".gap";
+  std::ofstream(with_gap, std::ios::binary)
+      << bytes.substr(0, capture::kHeaderBytes) << std::string(capture::kSegmentBytes, '\0')
+      << bytes.substr(capture::kHeaderBytes);
+  const auto file = CaptureFile::open(with_gap);
+  ASSERT_TRUE(file);
+  file->refresh();
+  EXPECT_EQ(file->calls(), 2U);
+  EXPECT_EQ(file->latest(), 120);
+  std::remove(with_gap.c_str());
 }
 
 TEST_F(CaptureFileTest, FollowsTheRingAround) {
