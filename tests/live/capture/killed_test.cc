@@ -56,6 +56,19 @@ void record_for_ever(int thread) {
   }
 }
 
+// A process that records in two threads, from its file on: before that there is nothing to read.
+pid_t start_recording(const testing::ScratchFolder& folder) {
+  setenv("DDX_TRACE_DIR", folder.path().c_str(), 1);
+  const pid_t child = fork();
+  if (child == 0) {
+    std::thread other(record_for_ever, 1);
+    record_for_ever(0);
+    _exit(0);
+  }
+  while (files_in(folder.path()).empty()) std::this_thread::yield();
+  return child;
+}
+
 void expect_truth(const Evidence& evidence) {
   ASSERT_EQ(evidence.trace.ranks.size(), 1U);
   const Trace& trace = evidence.trace;
@@ -85,15 +98,7 @@ TEST(Killed, AtAnyMomentTheFileReads) {
   std::size_t calls = 0;
   for (int round = 0; round < 1000; ++round) {
     const testing::ScratchFolder folder;
-    setenv("DDX_TRACE_DIR", folder.path().c_str(), 1);
-    const pid_t child = fork();
-    if (child == 0) {
-      std::thread other(record_for_ever, 1);
-      record_for_ever(0);
-      _exit(0);
-    }
-    // From its first record on: before that there is nothing to read.
-    while (files_in(folder.path()).empty()) std::this_thread::yield();
+    const pid_t child = start_recording(folder);
     std::this_thread::sleep_for(std::chrono::microseconds(random() % 1000));
     kill(child, SIGKILL);
     waitpid(child, nullptr, 0);
@@ -112,15 +117,8 @@ TEST(Killed, AtAnyMomentTheFileReads) {
 // While its process goes on.
 TEST(Killed, AGrowingFileReads) {
   const testing::ScratchFolder folder;
-  setenv("DDX_TRACE_DIR", folder.path().c_str(), 1);
   setenv("DDX_TRACE_MIB", "4", 1);
-  const pid_t child = fork();
-  if (child == 0) {
-    std::thread other(record_for_ever, 1);
-    record_for_ever(0);
-    _exit(0);
-  }
-  while (files_in(folder.path()).empty()) std::this_thread::yield();
+  const pid_t child = start_recording(folder);
   bool lost_head = false;
   std::size_t read = 0;
   for (int round = 0; round < 200 && !(lost_head && round > 10); ++round) {
