@@ -39,9 +39,10 @@ using std::chrono::seconds;
 constexpr auto kTick = seconds(1);
 constexpr auto kUntilKilled = seconds(10);  // from SIGTERM to SIGKILL
 constexpr auto kForOutput = seconds(10);    // for the last of the job's output to be shown
-constexpr auto kForNode = std::chrono::milliseconds(200);
-constexpr const char* kEnded = "/ended";  // made once a node's capture is whole
-constexpr int kMostHangs = 5;             // of which evidence is taken
+constexpr auto kUntilNextLook = std::chrono::milliseconds(50);
+constexpr Nanos kForTheKilled = 5 * kSecond;  // to be gone
+constexpr const char* kEnded = "/ended";      // made once a node's capture is whole
+constexpr int kMostHangs = 5;                 // of which evidence is taken
 constexpr std::size_t kMostTold = 8;
 
 void write_error(std::string_view text) {
@@ -357,6 +358,7 @@ class Supervisor {
     killer_.cancel();
     table_.reaped(job_.pid, status);
     if (ending_) table_.end_all(SIGKILL);  // what would not go with it
+    gone_until_ = monotonic() + kForTheKilled;
     table_.scan();
     view_.refresh();
     // Its last output; then what is to be said of it.
@@ -378,7 +380,7 @@ class Supervisor {
     last_words_.cancel();
     if (!std::exchange(told_end_, true)) tell_end();
     if (!std::exchange(node_ended_, true)) end_node();
-    if (!all_nodes_ended()) return await_nodes();
+    if (!all_nodes_ended() || !all_gone()) return finish_later();
     // What wrap ended was judged before: that it was ended is no finding.
     if (!judged_ || (!ending_ && !std::exchange(judged_last_, true))) {
       judged_last_ = true;
@@ -413,8 +415,15 @@ class Supervisor {
     return true;
   }
 
-  void await_nodes() {
-    last_words_.expires_after(kForNode);
+  // What wrap killed takes a moment to be gone; what the kernel holds on to may never be.
+  bool all_gone() {
+    if (!ending_ || monotonic() > gone_until_) return true;
+    table_.scan();
+    return table_.alive() == 0;
+  }
+
+  void finish_later() {
+    last_words_.expires_after(kUntilNextLook);
     last_words_.async_wait([this](const boost::system::error_code& error) {
       if (!error) finish();
     });
@@ -470,6 +479,7 @@ class Supervisor {
   int asked_to_end_ = 0;
   int hangs_ = 0;
   bool hanging_ = false;
+  Nanos gone_until_ = 0;
   bool is_clean_ = false;   // judged, and nothing found
   std::string end_reason_;  // why the job is to be ended once it is examined; empty: it is not
   bool ending_ = false;
